@@ -1,5 +1,6 @@
 """Decides the next step. It is pure: no input or output, no clock; the same events lead to the same steps."""
 
+from itertools import chain, islice
 from operator import attrgetter
 
 from msx_llm.adapters.places import AdapterPlaces
@@ -28,8 +29,9 @@ class Scheduler:
       of one key: see `waiting`. Nobody overtakes whose turn it is. As prompts are computed one after the other, one
       that would only wait for its turn is not admitted yet: by then it may find its beginning in the cache, above all
       the other texts of the same request.
-    - Prompts are computed in chunks of at most `batch_prefill` tokens. While others decode, a chunk, and all that is
-      computed between two of their steps, is what `pace` allows, padding included: no prompt holds them up for longer.
+    - Prompts are computed in chunks of at most `batch_prefill` tokens, cut so that little is padded. While others
+      decode, a chunk, and all that is computed between two of their steps, is what `pace` allows, padding included: the
+      time of a step, or of several where more prompts wait than texts decode. No prompt holds them up for longer.
     - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
       `max_tokens` would leave most of the cache unused. Then the last text of the request with most texts here is
       preempted: it gives its blocks back, and is the next one of its priority. When it comes back, its tokens are
@@ -200,15 +202,26 @@ class Scheduler:
 
     def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
         """A prefill step; None if decoding comes first."""
-        count = min(sequence.left, self._chunk)
-        if any(other.left <= 1 for other in self.running):
-            count = min(count, self.pace.chunk)
+        left = min(sequence.left, self._chunk)
+        decoding = [other for other in self.running if other.left <= 1]
+        count = self.pace.piece(left)
+        if decoding:
+            room = self.pace.room(self._prompts(decoding) / len(decoding))
+            count = self.pace.within(left, room)
             cost = self.pace.cost(count)
-            if self._spent and self._spent + cost > self.pace.chunk:
+            if self._spent and self._spent + cost > room:
                 return None
             self._spent += cost
         part = chunk(sequence, count)
         return self._launch(Prefill(part.slot, part.start, part.tokens, sequence.scored), [sequence])
+
+    def _prompts(self, decoding: list[TokenSequence]) -> int:
+        """How many prompts wait for those that decode, as many as those at least: none of a worse priority, and no more
+        than have a slot."""
+        worst = min(other.priority for other in decoding)
+        filling = (other for other in self.running if other.left > 1)
+        waiting = islice(chain(filling, self.waiting), self._slots - len(decoding))
+        return max(sum(other.priority <= worst for other in waiting), len(decoding))
 
     def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0

@@ -63,3 +63,28 @@ def test_prompts_in_a_mixed_step_cost_what_it_takes_longer() -> None:
     pace.note(Mixed((single, single)), 0.010)
     pace.note(Mixed((single, TokenChunk(1, 0, tuple(range(10))))), 0.016)
     assert pace.chunk == 16
+
+
+def test_a_prompt_is_cut_where_its_padding_would_cost_more() -> None:
+    pace = PrefillPace((32, 128, 512), 512)
+    assert pieces(pace, 400) == [128, 128, 128, 16]  # 416 places of four steps, not 512 of one
+    assert pieces(pace, 140) == [128, 12]
+    assert pieces(pace, 80) == [80]
+    assert pieces(pace, 500) == [500]
+    assert pieces(pace, 512) == [512]
+
+
+def test_while_more_prompts_wait_than_texts_decode_they_may_cost_several_steps() -> None:
+    pace = PrefillPace((32, 128, 512), 512)
+    pace.note(chunk(128), 0.128)
+    pace.note(DECODE, 0.050)
+    assert [pace.room(steps) for steps in (0.1, 1, 3, 100)] == [32, 50, 150, 400]
+    assert [pace.within(400, pace.room(steps)) for steps in (1, 3)] == [32, 128]
+    assert pace.within(10, pace.room(3)) == 10
+
+
+def pieces(pace: PrefillPace, tokens: int) -> list[int]:
+    found: list[int] = []
+    while (left := tokens - sum(found)) > 0:
+        found.append(pace.piece(left))
+    return found

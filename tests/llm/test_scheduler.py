@@ -112,6 +112,30 @@ def test_while_others_decode_a_chunk_costs_no_more_than_their_step() -> None:
     assert {len(plan.step.tokens) for plan in plans if isinstance(plan.step, Prefill)} == {4}
 
 
+def measured(stage: Stage, decode: float, prefill: float) -> None:
+    """Let a decoding step and a prompt's 16 tokens have taken so many seconds."""
+    stage.scheduler.pace.note(Decode((0,), (1,), (0,)), decode)
+    stage.scheduler.pace.note(Prefill(0, 0, tuple(range(16))), prefill)
+
+
+def test_while_more_prompts_wait_than_texts_decode_they_get_more_time() -> None:
+    stage = Stage(slots=4, context=256)
+    stage.add([1])
+    stage.step()
+    measured(stage, 0.010, 0.010)
+    prompts = [stage.add(list(range(place, place + 16)), limit=17)[0] for place in (100, 200, 300)]
+    assert kinds(stage.until(prompts[-1])) == "PPDP"  # three wait, then two, then one
+
+
+def test_prompts_of_a_worse_priority_do_not_get_more_time() -> None:
+    stage = Stage(slots=4, context=256)
+    stage.add([1], priority=-1)
+    stage.step()
+    measured(stage, 0.010, 0.010)
+    prompts = [stage.add(list(range(place, place + 16)), limit=17)[0] for place in (100, 200, 300)]
+    assert kinds(stage.until(prompts[-1])) == "PDPDP"
+
+
 def test_a_prompt_goes_on_when_the_text_it_waits_for_had_to_leave() -> None:
     """A lane that got no step from the scheduler does not ask again."""
     stage = Stage(prefill=4, total=64)  # 16 blocks
