@@ -13,7 +13,7 @@ from benchmarks.servers.msx import Server
 
 PATIENCE = 600.0
 """Seconds until a backlog has to be empty."""
-SAMPLE = re.compile(r'^(msx_jobs(?:_ended_total)?)\{state="\w+"\} (\S+)$', re.MULTILINE)
+SAMPLE = re.compile(r'^(msx_jobs(?:_ended_total)?)\{state="\w+",?\} (\S+)$', re.MULTILINE)
 
 
 class Backlog:
@@ -29,7 +29,7 @@ class Backlog:
     @property
     def size(self) -> int:
         """Bytes of the store's files."""
-        folder = Path(self._server.info["state_folder"])
+        folder = Path(self._server.info["state_dir"])
         return sum(file.stat().st_size for file in folder.glob("store.db*") if not file.name.endswith("-shm"))
 
     def wait_until_empty(self) -> None:

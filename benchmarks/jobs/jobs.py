@@ -20,8 +20,8 @@ QUICK = ("--rounds", "1", "--seconds", "1", "--places", "4")
 BODY = 2048
 CONNECTIONS = 8
 ECHO = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 8\njobQueueSize: 1000\n"
-FIXED = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\njobQueueSize: 1000\nloadSeconds: 0\nworkSeconds: 0.005\n"
-"""A model that takes 5 ms a request."""
+FIXED = "minWorkers: 1\nmaxWorkers: 1\nbatchSize: 1\njobQueueSize: 1000\nloadSeconds: 0\nworkSeconds: 0.02\n"
+"""A model that takes 20 ms a request."""
 JOBS = "jobs=true\nmax_jobs=10000000\njobs_size=100000000000\n"
 DEFERRED = {"Content-Type": "application/octet-stream", "Prefer": "respond-async"}
 
@@ -104,4 +104,4 @@ def tell_beside(report: Report, found: dict[int, list[tuple[int, int]]]) -> None
         ratio, _, _ = paired_ratio(beside, without)
         rows.append([str(at_once), figure(median(without) / 1000), figure(median(beside) / 1000), f"{ratio:.2f}"])
     head = ["jobs_at_once", "p99 without jobs, ms", "p99 beside jobs, ms", "ratio"]
-    report.tables.append(Table("Live requests to a model that takes 5 ms, one at a time", head, rows))
+    report.tables.append(Table("Live requests to a model that takes 20 ms, one at a time", head, rows))
