@@ -54,13 +54,15 @@ class ApplyRotaryPosEmb(Operator):
         return lengths
 
     def _rows(self, query: Any, cos: Any, lengths: Array) -> Array:
-        """Rows of cos of each token: its own, or those of its positions where cos is the whole table."""
-        if cos.shape[0] == query.shape[0]:
-            return np.arange(cos.shape[0])
-        rule = "it must have a row of each token, or, where each text starts here, of each position"
-        whole = lengths.sum() == query.shape[0] and lengths.max() <= cos.shape[0]
-        self.require(whole, "cos", cos, rule)
-        return np.concatenate([np.arange(length) for length in lengths])
+        """Rows of cos of each token: those of its positions where each text begins, its own else. Neither stack has
+        another form, and what a kernel would make of one is not known."""
+        tokens = query.shape[0]
+        if lengths.sum() == tokens:
+            rule = f"where each text begins it must be the whole table, with more rows than {tokens} tokens"
+            self.require(cos.shape[0] > tokens, "cos", cos, rule)
+            return np.concatenate([np.arange(length) for length in lengths])
+        self.require(cos.shape[0] == tokens, "cos", cos, "it must have a row of each token where a text goes on")
+        return np.arange(tokens)
 
     def _parts(self, values: Floats) -> tuple[Floats, Floats]:
         if self.cos_format == PAIRS:

@@ -82,8 +82,8 @@ def latent(dtype: Any = ms.float16, **changes: Any) -> Arguments:
     return {"query": query, "key_cache": cache, "value_cache": cache, **places} | changes
 
 
-def rotate(dtype: Any = ms.float16, pairs: bool = False, rows: int = 7, **changes: Any) -> Arguments:
-    """7 tokens of two texts; N 4, K 2, D 64."""
+def rotate(dtype: Any = ms.float16, pairs: bool = False, rows: int = 20, **changes: Any) -> Arguments:
+    """7 tokens of two texts that begin; N 4, K 2, D 64."""
     angles = np.outer(np.arange(rows), 10_000.0 ** (-np.arange(32) / 32))
     wide = np.repeat(angles, 2, axis=1) if pairs else np.concatenate((angles, angles), axis=1)
     q, k = numbers(7, 256, dtype=dtype), numbers(7, 128, dtype=dtype, seed=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import mindspore as ms
 from mindspore import Tensor
 
 from tests.emulated_ascend.host import floats, tensor
@@ -33,8 +34,8 @@ class MatMul(Operator):
 
     def compute(self, input: Any, mat2: Any) -> Tensor:
         self.constant(transpose_a=False, transpose_b=(False, True))
-        self.tensor("input", input, HALF, 2)
-        self.tensor("mat2", mat2, HALF, 2)
+        self.tensor("input", input, (*HALF, ms.float32), 2)  # 32 bits in routers
+        self.tensor("mat2", mat2, (*HALF, ms.float32), 2)
         self.same_dtype("mat2", mat2, "input", input)
         inner = mat2.shape[1 if self.transpose_b else 0]
         self.require(input.shape[1] == inner, "input", input, f"its width must be that of mat2, {inner}")

@@ -13,7 +13,7 @@ import numpy as np
 from msx_llm.kernels.ascend.choosing import TokenChooser
 from msx_llm.sampling.choice import TokenChoice
 from tests.emulated_ascend import inputs
-from tests.emulated_ascend.calls import HEADS, PROMPTS, Case
+from tests.emulated_ascend.calls import HALVES, HEADS, PROMPTS, Case
 from tests.emulated_ascend.device import BLOCK_INPUTS, BlockCall, graph, on_device, prepared
 from tests.emulated_ascend.front_end import primitive
 from tests.emulated_ascend.host_choice import by_host
@@ -52,6 +52,15 @@ def long_prompt(tokens: int) -> str:
     attributes = {**PROMPTS, "scale_value": 0.088}
     case = Case("", "FlashAttentionScore", dict, attributes)
     return _timed(prepared(case, {**given, **lengths, "attn_mask": inputs.triangle()}))
+
+
+def rows_where_texts_begin() -> str:
+    """Rows of each token in place of the table (MSX_NPU_ROTARY=rows)."""
+    given, places = inputs.rotate(), np.array([0, 1, 2, 0, 1, 2, 3])
+    own = {name: ms.Tensor(given[name].asnumpy()[places]) for name in ("cos", "sin")}
+    case = Case("", "ApplyRotaryPosEmb", dict, HALVES)
+    table, rows = (on_device(case, it)[0].asnumpy() for it in (given, given | own))
+    return f"the same turns: {bool(np.allclose(table, rows, atol=1e-2))}"
 
 
 def equal_slots() -> str:
@@ -98,5 +107,6 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     **{f"a decoding step of {count} texts": partial(many_texts, count) for count in (1, 64, 256, 1024)},
     **{f"a prompt of {tokens} tokens": partial(long_prompt, tokens) for tokens in (512, 4096, 16384)},
     "two tokens for one place": equal_slots,
+    "rows of angles where all texts begin": rows_where_texts_begin,
     **{f"tokens of {texts} texts, by top-p": partial(chosen_tokens, texts) for texts in (1, 16, 64)},
 }

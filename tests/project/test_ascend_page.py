@@ -52,3 +52,22 @@ def functions_of(file: Path) -> set[str]:
     """Its tests."""
     names = {node.name for node in ast.parse(file.read_text()).body if isinstance(node, ast.FunctionDef)}
     return {name for name in names if name.startswith("test_")}
+
+
+FILE = re.compile(r"`[\w/]+\.py`(?:@[0-9a-f]{8})?")
+NOWHERE = {"GroupedMatmulV4", "WeightQuantBatchMatmul"}
+"""Operators with a form that neither stack has."""
+
+
+@pytest.mark.parametrize("row", rows("## Operators"), ids=lambda row: row[0].strip())
+def test_each_call_says_whose_code_has_its_form(row: list[str]) -> None:
+    """By file and commit: of the two stacks that the page names, or of another commit behind the file."""
+    own = re.findall(r"`(\w+)`", row[0])
+    parts = [part.strip() for part in row[2].split(";")]
+    assert ("nowhere" in row[2]) == bool(NOWHERE.intersection(own))
+    for part in parts:
+        assert "nowhere, MindSpore's definition" in part or (re.search(r"\b[VM] `", part) and FILE.search(part)), part
+
+
+def test_the_page_says_which_commits_it_means() -> None:
+    assert re.search(r"V is vllm-mindspore at [0-9a-f]{8} .*\bM mindformers at [0-9a-f]{8}", PAGE)

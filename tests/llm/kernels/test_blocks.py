@@ -54,8 +54,8 @@ def test_two_tokens_more_that_keep_nothing() -> None:
     """They are of a text of their own, where each has one token and attention would ignore the mask."""
     arrays = tables().paired(tables().places([2, 0], [20, 3], [1, 1]))
     assert arrays.tables.tolist() == [[4, 2], [3, 1], [0, 0]]
-    assert (arrays.positions.tolist(), arrays.slots.tolist()) == ([20, 3, 0, 1], [2 * 16 + 4, 3 * 16 + 3, -1, -1])
-    assert (arrays.lengths.tolist(), arrays.q_lengths.tolist()) == ([21, 4, 2], [1, 1, 2])
+    assert (arrays.positions.tolist(), arrays.slots.tolist()) == ([20, 3, 1, 2], [2 * 16 + 4, 3 * 16 + 3, -1, -1])
+    assert (arrays.lengths.tolist(), arrays.q_lengths.tolist()) == ([21, 4, 3], [1, 1, 2])
     assert {array.dtype for array in arrays} == {np.dtype(np.int32)}
 
 
@@ -65,7 +65,7 @@ def test_sinks_lie_in_a_block_before_every_text() -> None:
     arrays = made.places([1], [15], [2])
     assert (arrays.positions.tolist(), arrays.slots.tolist()) == ([15, 16], [3 * 16 + 15, 16])
     assert (arrays.tables.tolist(), arrays.lengths.tolist()) == ([[0, 3, 1]], [16 + 17])
-    assert made.paired(arrays).lengths.tolist() == [16 + 17, 16 + 2]
+    assert made.paired(arrays).lengths.tolist() == [16 + 17, 16 + 3]
     reach = made.reach(3)
     assert (reach[0], set(reach[1:16].tolist()), reach[16:].tolist()) == (ALWAYS, {NEVER}, list(range(32)))
     assert {array.dtype for array in arrays} == {np.dtype(np.int32)}

@@ -107,10 +107,11 @@ class BlockTables:
         return extended(arrays, tables, {name: [it] * missing for name, it in fillers.items()})
 
     def paired(self, arrays: FlatArrays) -> FlatArrays:
-        """The same and two tokens of one text more, that keep nothing and read block 0: where each text has one token,
-        attention would ignore the mask."""
-        more = {"positions": [0, 1], "slots": [NOWHERE] * 2, "q_lengths": [2]}
-        more["lengths"] = [2 + self.size * self.sinks]
+        """The same and two tokens of one text more, that keep nothing and read block 0, as if that had one before them:
+        where each text has one token, attention would ignore the mask; where each begins, rotation would expect the
+        whole table."""
+        more = {"positions": [1, 2], "slots": [NOWHERE] * 2, "q_lengths": [2]}
+        more["lengths"] = [3 + self.size * self.sinks]
         return extended(arrays, np.pad(arrays.tables, ((0, 1), (0, 0))), more)
 
 

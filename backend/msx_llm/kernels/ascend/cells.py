@@ -67,7 +67,7 @@ GATES = {"silu": FusedSiluGate, "gelu_tanh": FusedGeluGate}
 
 class FusedRotary(nn.Cell):  # type: ignore[misc]
     """`ApplyRotaryPosEmb(cos_format=2)(query, key, cos, sin, batch_valid_length)`: halves rotate together. cos and sin
-    have a row for each token, which is right for chunks, too (mindformers 2.1.0, transformer/enums.py)."""
+    are the whole table where all texts begin, else rows of each token (mindformers 2.1.0, transformer/enums.py)."""
 
     def __init__(self, rope: int) -> None:
         super().__init__()

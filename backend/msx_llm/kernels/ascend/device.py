@@ -5,15 +5,12 @@ from typing import ClassVar
 
 from msx_llm.kernels.ascend.blocks import block_size_of
 from msx_llm.kernels.ascend.environment import set_variables
+from msx_llm.kernels.ascend.masks import mask_bytes
 from msx_llm.kernels.ascend.peaks import PEAKS
 from msx_llm.kernels.ascend.soc import check_soc, soc_name
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.kernels import Kernels
-
-MASK = 5
-"""Bytes for each token and position while a mask is made: one says whether it is hidden, of which come two times 16
-bits."""
 
 
 class AscendDevice:
@@ -43,4 +40,4 @@ class AscendDevice:
 
     def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
         """Attention has a mask of each window."""
-        return len(set(config.windows)) * MASK * (tokens + texts) * context
+        return mask_bytes(config, tokens + texts, context)

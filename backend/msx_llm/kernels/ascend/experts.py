@@ -9,6 +9,7 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_llm.kernels.ascend import operators
+from msx_llm.kernels.ascend.switches import ROUTERS
 from msx_llm.models.expert_weights import ExpertWeights
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.routing import ExpertChoice
@@ -24,12 +25,13 @@ NO_SCALES = (None, None, None, None, None)
 
 
 class ChoiceRouter(nn.Cell):  # type: ignore[misc]
-    """Logits of the model's data type, of which plain operators choose in float32."""
+    """Logits in float32, of which plain operators choose: 16 bits would choose other experts (mindformers,
+    transformer/moe/router.py)."""
 
     def __init__(self, hidden: int, experts: ExpertsConfig, dtype: Any) -> None:
         super().__init__()
-        self.weight = Parameter(initializer("zeros", (experts.count, hidden), dtype), name="weight")
-        self.config, self.dtype = experts, dtype
+        self.config, self.dtype, self.kind = experts, dtype, ms.float32 if ROUTERS.is_safer else dtype
+        self.weight = Parameter(initializer("zeros", (experts.count, hidden), self.kind), name="weight")
         self.matmul, self.cast = operators.MatMul(transpose_b=True), operators.Cast()
         self.choice = self.chooser(experts)
 
@@ -37,7 +39,8 @@ class ChoiceRouter(nn.Cell):  # type: ignore[misc]
         return ExpertChoice(experts)
 
     def construct(self, x: Any) -> Any:
-        weights, chosen = self.choose(self.cast(self.matmul(x, self.weight), ms.float32))
+        logits = self.matmul(self.cast(x, self.kind), self.weight)
+        weights, chosen = self.choose(self.cast(logits, ms.float32))
         return self.cast(weights, self.dtype), chosen
 
     def choose(self, logits: Any) -> Any:

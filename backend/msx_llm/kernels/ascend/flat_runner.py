@@ -67,7 +67,7 @@ class FlatRunner:
         self._tables = BlockTables(self.slots, self.context, limits.batch_total, size, config.sinks)
         self._kinds = StepKinds(config)
         self.block, self.blocks = self._tables.size, self._tables.blocks
-        decoder.body.step.prepare(self.context)
+        decoder.body.step.prepare(max(self.context, self.prefill_size + self.slots + 1))
         shape = (self.blocks, self.block, heads.keys, config.cache_size("Ascend"))
         eager = parts.parallel.target != "Ascend"
         self._graphs = FlatGraphs(decoder, config, shape, eager)
@@ -152,7 +152,7 @@ class FlatRunner:
         tokens = np.array([token for chunk in chunks for token in chunk.tokens], np.int32)
         counts = [len(chunk.tokens) for chunk in chunks]
         arrays = self._tables.places(slots, [chunk.start for chunk in chunks], counts)
-        if kind == MIXED and max(counts) == 1:
+        if kind == MIXED and (max(counts) == 1 or not any(chunk.start for chunk in chunks)):
             arrays, tokens, owners = self._tables.paired(arrays), np.append(tokens, PAIR), [None]
         return FlatStep(kind, self._chosen.follow(tokens, chunks), arrays, [*slots, *owners], rows)
 
@@ -198,17 +198,18 @@ class FlatRunner:
 
 class StepKinds:
     """Which kind of step some chunks are. Only mixed ones have masks that hide what is behind a window, or the rest of
-    the block in which sinks are."""
+    the block in which sinks are, and angles that depend on the text."""
 
     def __init__(self, config: DecoderConfig) -> None:
         windows = [window for window in config.windows if window is not None]
         self._unmasked = 0 if config.sinks else min(windows, default=config.context)
+        self._begins = MIXED if config.stretches else PREFILL
 
     def of(self, chunks: Sequence[TokenChunk]) -> int:
         if any(chunk.start + len(chunk.tokens) > self._unmasked for chunk in chunks):
             return MIXED
         if not any(chunk.start for chunk in chunks):
-            return PREFILL
+            return self._begins
         return DECODE if all(len(chunk.tokens) == 1 for chunk in chunks) else MIXED
 
 

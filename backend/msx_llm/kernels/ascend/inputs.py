@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import mindspore as ms
+import numpy as np
 from mindspore import Tensor, nn, ops
 
 from msx_llm.kernels.ascend import operators
 from msx_llm.kernels.ascend.blocks import ALWAYS
 from msx_llm.kernels.ascend.cells import DROP, causal_triangle
+from msx_llm.kernels.ascend.masks import caches_mask
+from msx_llm.kernels.ascend.switches import ROTARY
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.rope import tables_of_all
 
@@ -18,10 +21,11 @@ PREFILL, MIXED, DECODE = 0, 1, 2
 
 
 class FlatStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> a step: kind, cos and sin [T, D] of each rope, slots, tables, lengths, q_lengths, a mask for each of the
-    `windows`, keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
+    """-> a step: kind, cos and sin of each rope, slots, tables, lengths, q_lengths, a mask for each of the `windows`,
+    keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
 
-    T tokens of B texts, L blocks in a row of the tables.
+    cos and sin are [T, D], of prompts the whole table, as in vllm-mindspore (layers/rotary_embedding.py) and in
+    mindformers (base_models/gpt/gpt_model.py). T tokens of B texts, L blocks in a row of the tables.
     """
 
     def __init__(self, config: DecoderConfig, windows: tuple[int | None, ...], dtype: Any) -> None:
@@ -29,15 +33,23 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         self.config, self.dtype, self.stretches, self.windows = config, dtype, config.stretches, windows
         self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
         latent = config.latent is not None and dtype == ms.bfloat16
-        self.drop = Tensor([[1 if latent else DROP]], dtype)
+        self.amount = 1 if latent else DROP
+        self.drop = Tensor([[self.amount]], dtype)
         """PagedAttention of latent attention has another mask in bfloat16 (vllm-mindspore 0.5.1, attention_mask.py)."""
+        self.whole, self.cached = ROTARY.is_safer, False
         self.gather, self.cast, self.mul = operators.Gather(), operators.Cast(), operators.Mul()
 
     def prepare(self, length: int) -> None:
+        """Make tables of so many positions: more than any step has tokens, so that no kernel takes a table for rows of
+        tokens."""
         if not self.stretches:
             tables = tables_of_all(self.config, length)
             self.cos = tuple(Tensor(cos).astype(self.dtype) for cos, _ in tables)
             self.sin = tuple(Tensor(sin).astype(self.dtype) for _, sin in tables)
+        self.cached = caches_mask(self.config, length)
+        if self.cached:
+            unseen = np.triu(np.full((length, length), self.amount, np.float16), 1)
+            self.seen = Tensor(unseen).astype(self.dtype)
 
     def construct(
         self,
@@ -61,6 +73,8 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         """
         if self.stretches:
             cos, sin = (angles[0],), (angles[1],)
+        elif kind == PREFILL and self.whole:
+            cos, sin = self.cos, self.sin
         else:
             cos, sin = self.rows(self.cos, positions), self.rows(self.sin, positions)
         masks: Any = ()
@@ -79,6 +93,8 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
             return self.triangle
         if kind == DECODE:
             return self.nothing  # it is ignored
+        if window is None and self.cached:
+            return self.gather(self.seen, positions, 0)
         reach, positions = ops.expand_dims(reach, 0), ops.expand_dims(positions, 1)
         hidden = reach > positions
         if window is not None:
