@@ -7,7 +7,7 @@ TORCHSERVES_VLLM = ("vllm_handler", "ts.torch_handler.vllm_handler")
 WRITERS = frozenset({GENERATES, "vllm", *TORCHSERVES_VLLM})
 """Handlers that are known to make texts of most models, before a worker has said what it does."""
 
-OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_vl")
+OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
 """Models of pictures and texts, of which MSX's own engine serves the text part."""
 DECODERS = (
     "llama",

@@ -233,6 +233,12 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"head_dim": 8, "rope_parameters": ROPE_OF_PICTURES | {"mrope_interleaved": True}},
         EYES_OF_QWEN | {"deepstack_visual_indexes": [0], "num_position_embeddings": 16},
     ),
+    "qwen3_vl_moe": (
+        "Qwen3VLMoe",
+        {"head_dim": 8, "rope_parameters": ROPE_OF_PICTURES | {"mrope_interleaved": True}, "mlp_only_layers": [1]}
+        | EXPERTS,
+        EYES_OF_QWEN | {"deepstack_visual_indexes": [0], "num_position_embeddings": 16},
+    ),
 }
 """Models of pictures and texts: a class, and what its parts have."""
 DYNAMIC = {"type": "dynamic", "factor": 2.0}

@@ -14,6 +14,8 @@ class TextPart(NamedTuple):
     model_type: str
     defaults: dict[str, Any] = {}
     others: tuple[str, ...] = ()
+    fixed: dict[str, Any] = {}
+    """Keys that transformers does not read there, and what it does."""
 
 
 TEXT_PARTS = {
@@ -31,6 +33,7 @@ TEXT_PARTS = {
     "mistral3": TextPart("mistral", others=("ministral3",)),
     "qwen2_5_vl": TextPart("qwen2"),
     "qwen3_vl": TextPart("qwen3"),
+    "qwen3_vl_moe": TextPart("qwen3_moe", fixed={"norm_topk_prob": True}),
 }
 SHARED, TIED = ("dtype", "torch_dtype", "quantization_config"), "tie_word_embeddings"
 """Keys that stand beside `text_config` and hold for it, too; the last one also where it has another value there."""
@@ -60,7 +63,7 @@ def text_part(raw: dict[str, Any]) -> dict[str, Any]:
     shared = {name: raw[name] for name in SHARED if name in raw}
     tied = {name: raw[name] for name in (TIED,) if name in raw}
     kind = own["model_type"] if own.get("model_type") in part.others else part.model_type
-    return {**part.defaults, **shared, **own, **_ropes(own), **tied, "model_type": kind}
+    return {**part.defaults, **shared, **own, **_ropes(own), **tied, **part.fixed, "model_type": kind}
 
 
 def _ropes(own: dict[str, Any]) -> dict[str, Any]:

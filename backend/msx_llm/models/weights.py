@@ -19,6 +19,7 @@ from msx_llm.models.quantised.format import LinearFormat
 from msx_llm.models.quantised.matrix import read_matrix
 from msx_llm.models.quantised.scheme import ROOT
 from msx_llm.models.quantised.stored import WEIGHT, stored_shapes
+from msx_llm.models.stacked_experts import stacked_experts
 from msx_llm.models.text_part import OTHERS, PREFIXES
 from msx_sdk.errors import HandlerLoadError
 
@@ -62,6 +63,9 @@ class Checkpoint(Weights):
         """The hub's names of tensors that have MindFormers', or are made of several of its own."""
         if is_llama(self._files):
             self._assembled = dict(assembled_of(self._files, config, super().shape))
+        elif stacked := dict(stacked_experts(self._files, config, super().shape)):
+            self._assembled = {**stacked}
+            self._files = {**self._files, **{name: self._files[one.name] for name, one in stacked.items()}}
         taken = {own: self._files[own] for one in self._assembled.values() for own in one.names}
         if named := hub_names(self._files.keys() - taken.keys()):
             files = {name: taken[one.names[0]] for name, one in self._assembled.items()}

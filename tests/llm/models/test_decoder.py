@@ -69,6 +69,26 @@ def test_text_parts_have_the_logits_of_transformers(model: str) -> None:
     np.testing.assert_allclose(found, golden["logits"], atol=1e-4)
 
 
+def test_experts_in_two_tensors_lie_otherwise_on_the_hub(tmp_path: Path) -> None:
+    """[experts, in, out], where transformers 5 saves [experts, out, in]."""
+    from safetensors.numpy import load_file, save_file
+
+    from msx_sdk.errors import HandlerLoadError
+
+    golden, source = np.load(PARTS / "qwen3_vl_moe" / "expected.npz"), PARTS / "qwen3_vl_moe"
+    tensors = load_file(source / "model.safetensors")
+    turned = {name: it.swapaxes(1, 2).copy() if ".mlp.experts." in name else it for name, it in tensors.items()}
+    assert sum(turned[name].shape != it.shape for name, it in tensors.items()) == 1, "the other one is as wide as high"
+    shutil.copy(source / "config.json", tmp_path)
+    save_file(turned, tmp_path / "model.safetensors")
+    found = all_logits(make_runner("", limits(), folder=tmp_path), golden["tokens"].tolist(), slot=1, chunks=(16, 13))
+    np.testing.assert_allclose(found, golden["logits"], atol=1e-4)
+    name = next(name for name in turned if name.endswith("experts.gate_up_proj"))
+    save_file(turned | {name: turned[name][:, :-1].copy()}, tmp_path / "model.safetensors")
+    with pytest.raises(HandlerLoadError, match=r"gate_up_proj and experts\.down_proj have the shapes \(6, 31, 32\)"):
+        make_runner("", limits(), folder=tmp_path)
+
+
 @pytest.mark.parametrize("variant", sorted(folder.name for folder in VARIANTS.iterdir()))
 def test_members_that_change_the_numbers(variant: str, tmp_path: Path) -> None:
     """The weights of another checkpoint; a prompt, and what follows token by token."""
