@@ -135,9 +135,9 @@ def _texts() -> Iterator[Ask]:
     for path in ("/jobs", "/jobs/x?wait=1", "/jobs/x/result", "/jobs/x/events"):
         yield Ask("GET", path)
     yield Ask("DELETE", "/jobs/x")
-    for path in ("?limit=1", "/x", "/x/result"):
-        yield Ask("GET", f"/management/jobs{path}")
-    yield Ask("DELETE", "/management/jobs/x")
+    for path in ("", "/x", "/x/result"):
+        yield Ask("GET", f"/management/jobs{path}", listener="management")
+    yield Ask("DELETE", "/management/jobs/x", listener="management")
     for path in ("/v1/responses/resp_x", "/openai/v1/responses/resp_x"):
         yield Ask("GET", path)
         yield Ask("DELETE", path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,9 +113,12 @@ class JobBook:
         found = await self._store.find(KIND, id, owner)
         return None if found is None else _kept(found)
 
-    async def newest(self, owner: str | None, behind: str, most: int) -> list[Kept]:
-        """Jobs of an owner, or of all, the newest first, behind the one with this id."""
-        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, time.time()))
+    async def newest(self, owner: str | None, behind: str, most: int, *, is_open: bool | None = None) -> list[Kept]:
+        """Jobs of an owner, or of all, the newest first, behind the one with this id; with `is_open` those alone that
+        have not ended, or those that have."""
+        open_after = math.nextafter(ENDLESS, 0.0)
+        ends = (open_after if is_open else time.time(), open_after if is_open is False else ENDLESS)
+        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, ends))
         return [_kept(record) for record in found]
 
     async def owner_of(self, id: str) -> str | None:

@@ -82,16 +82,16 @@ class Records:
         ).fetchall()
         return [_record(row) for row in rows]
 
-    def newest(self, kind: str, owner: str | None, behind: str, most: int, now: float) -> list[Record]:
+    def newest(self, kind: str, owner: str | None, behind: str, most: int, ends: tuple[float, float]) -> list[Record]:
         """Records of an owner, or of all, the newest first: those behind that with the id `behind`, or from the first
-        where it is empty."""
+        where it is empty. `ends`: their end is later than the first, and not later than the second."""
         last = self._db.execute("SELECT number FROM records WHERE kind = ? AND id = ?", (kind, behind)).fetchone()
         if behind and last is None:
             return []
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM records WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) AND number < ?3"  # noqa: S608
-            " AND expires > ?4 ORDER BY number DESC LIMIT ?5",
-            (kind, owner, last[0] if last else 1 << 62, now, most),
+            " AND expires > ?4 AND expires <= ?5 ORDER BY number DESC LIMIT ?6",
+            (kind, owner, last[0] if last else 1 << 62, *ends, most),
         ).fetchall()
         return [_record(row) for row in rows]
 

@@ -44,7 +44,7 @@ def test_a_key_lists_its_own_the_newest_first(tmp_path: Path) -> None:
 
 
 def test_jobs_of_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST", 2)
+    monkeypatch.setattr(listing, "LOOK", 2)
 
     async def test() -> None:
         async with serving(tmp_path, words("a"), at_once=1) as served:
@@ -56,7 +56,7 @@ def test_jobs_of_one_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             assert ids(await page(served, "?state=queued&limit=2")) == waiting[:0:-1]
             assert ids(await page(served, "?state=cancelled&limit=1")) == []
             monkeypatch.setattr(listing, "MOST_LOOKS", 1)
-            short = await page(served, "?state=done&limit=1")
+            short = await page(served, "?state=running&limit=1")
             assert (ids(short), short["next"]) == ([], waiting[1]), "it goes on behind what was looked at"
 
     run(test())

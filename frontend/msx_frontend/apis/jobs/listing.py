@@ -14,8 +14,8 @@ from msx_frontend.deferred.runner import DeferredJobs
 
 MOST, USUAL = 1000, 100
 """Jobs of a page."""
-MOST_LOOKS = 10
-"""Pages of the store that are looked through for one with jobs of a state."""
+LOOK, MOST_LOOKS = 250, 10
+"""Jobs that are read at once to find those of a state, and how often for one page."""
 
 
 class JobPage(msgspec.Struct):
@@ -48,8 +48,10 @@ async def page_of(jobs: DeferredJobs, asked: PageAsked, owner: str | None) -> Jo
     """The jobs of an owner, or of all. A page of a state that few are in may have fewer than it could."""
     found: list[JobStatus] = []
     behind = asked.after
+    is_open = asked.state in ("queued", "running") if asked.state else None
+    most = LOOK if asked.state else asked.limit
     for _ in range(MOST_LOOKS):
-        kept = await jobs.book.newest(owner, behind, MOST if asked.state else asked.limit)
+        kept = await jobs.book.newest(owner, behind, most, is_open=is_open)
         for one in kept:
             status = status_of(one, jobs.find(one.id, one.owner), jobs, of_all=owner is None)
             behind = one.id
@@ -57,6 +59,6 @@ async def page_of(jobs: DeferredJobs, asked: PageAsked, owner: str | None) -> Jo
                 found.append(status)
             if len(found) == asked.limit:
                 return JobPage(found, behind)
-        if len(kept) < (MOST if asked.state else asked.limit):
+        if len(kept) < most:
             return JobPage(found, None)
     return JobPage(found, behind)
