@@ -252,7 +252,9 @@ def test_describe_and_metrics(server: RunningServer) -> None:
     for name in ("diamond", "diamond/one", "diamond/join"):
         assert server.metric("msx_requests_total", model=name, code="200") >= 1
         assert server.metric("msx_request_seconds_count", model=name) >= 1
-    assert server.metric("msx_batch_seconds_count", model="diamond/join") >= 1
+    for name in ("msx_batch_seconds_count", "msx_batch_size_count"):
+        assert server.metric(name, model="diamond/join") >= 1
+        assert server.metric(name, model="diamond") == 0, "its batches are those of its stages"
     assert server.metric("msx_workers_ready", model="diamond/three") == 2
 
 
