@@ -204,6 +204,7 @@ def test_env() -> None:
         "DEVICE_ID",
         "MASTER_ADDR",
         "ASCEND_RT_VISIBLE_DEVICES",
+        "CUDA_VISIBLE_DEVICES",
         "PYTHONPATH",
         "LD_PRELOAD",
     ],
