@@ -17,6 +17,8 @@ from msx_llm.waiting import WaitingTexts, last_in_turn
 
 _order = attrgetter("order")
 _turn = attrgetter("turn")
+USUAL = 0
+"""The priority of requests that name none; a higher number is less urgent."""
 _line = attrgetter("priority", "entered")
 """Prompts are computed by priority, and in the order of their admission."""
 
@@ -32,6 +34,7 @@ class Scheduler:
     - Prompts are computed in chunks of at most `batch_prefill` tokens, cut so that little is padded. While others
       decode, a chunk, and all that is computed between two of their steps, is what `pace` allows, padding included: the
       time of a step, or of several where more prompts wait than texts decode. No prompt holds them up for longer.
+      Texts below the usual priority do not slow down prompts above it.
     - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
       `max_tokens` would leave most of the cache unused. Then the last text of the request with most texts here is
       preempted: it gives its blocks back, and is the next one of its priority. When it comes back, its tokens are
@@ -203,7 +206,7 @@ class Scheduler:
     def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
         """A prefill step; None if decoding comes first."""
         left = min(sequence.left, self._chunk)
-        decoding = [other for other in self.running if other.left <= 1]
+        decoding = [other for other in self.running if other.left <= 1 and _paces(other, sequence)]
         count = self.pace.piece(left)
         if decoding:
             room = self.pace.room(self._prompts(decoding) / len(decoding))
@@ -236,7 +239,9 @@ class Scheduler:
         batch = self._grown(ready)
         drafts = self._drafts(batch, self._slots - len(self.running))
         chunks = [row for rows in rows_of(batch, drafts) for row in rows]
-        room = min(self.pace.chunk, self._chunk) if batch else self._chunk
+        filling = [one for one in filling if _paces(one, filling[0])]
+        is_paced = any(_paces(one, filling[0]) for one in batch) if filling else False
+        room = min(self.pace.chunk, self._chunk) if is_paced else self._chunk
         for sequence in filling:
             if room and sequence.slot is not None and not sequence.scored:
                 chunks.append(chunk(sequence, min(sequence.left, room)))
@@ -292,3 +297,8 @@ class Scheduler:
         for sequence in sequences:
             sequence.in_flight, sequence.turn = True, self._turns
         return StepPlan(step, sequences, drafts or [])
+
+
+def _paces(text: TokenSequence, prompt: TokenSequence) -> bool:
+    """Whether a text counts beside a prompt: one below the usual priority only beside another such."""
+    return text.priority <= max(prompt.priority, USUAL)

@@ -26,6 +26,7 @@ MODULES = {
     "memory": "benchmarks.memory.memory",
     "console": "benchmarks.console.console",
     "jobs": "benchmarks.jobs.jobs",
+    "batches": "benchmarks.batches.batches",
     "client": "benchmarks.client.client",
     "tracing": "benchmarks.tracing.tracing",
     "llm": "benchmarks.llm.llm",

@@ -29,8 +29,10 @@ class NullRunner:
 
     chooses = follows = overlaps = True
 
-    def __init__(self, vocab_size: int, slots: int, context: int, seconds: float) -> None:
+    def __init__(self, vocab_size: int, slots: int, context: int, seconds: float, token: float = 0.0) -> None:
+        """`seconds` of a step, and beside them of each `token` of prompts in it."""
         self.vocab_size, self.slots, self.context, self._seconds = vocab_size, slots, context, seconds
+        self._token = token
         self._free = 0.0
         self._ids = np.arange(slots, dtype=np.int32) % (vocab_size - FIRST_WORD) + FIRST_WORD
         self._rows = np.random.default_rng(0).standard_normal((slots, vocab_size), np.float32)
@@ -55,10 +57,12 @@ class NullRunner:
         return self.start_mixed(chunks, choices)()
 
     def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Callable[[], Logits]:
-        return self._later((self._ids if choices else self._rows)[: len(chunks)])
+        more = sum(len(chunk.tokens) - 1 for chunk in chunks) * self._token
+        return self._later((self._ids if choices else self._rows)[: len(chunks)], more)
 
-    def _later(self, answer: Any) -> Callable[[], Logits]:
-        due = self._free = max(time.monotonic(), self._free) + self._seconds  # one step after the other, as on a device
+    def _later(self, answer: Any, more: float = 0.0) -> Callable[[], Logits]:
+        """`more` seconds than a step takes. One step comes after the other, as on a device."""
+        due = self._free = max(time.monotonic(), self._free) + self._seconds + more
 
         def finish() -> Logits:
             time.sleep(max(due - time.monotonic(), 0))
@@ -82,4 +86,5 @@ class NullTextGenerator(TextGenerator):
         self.yaml = parse_model_config(self.context.model_yaml_config)[0]
         self.config = config = read_config(self.context.model_dir)
         self.limits = limits_of(self.yaml, config.context, 1, MEMORY)
-        self.runner = NullRunner(config.vocab_size, self.limits.slots, self.limits.context, own["stepSeconds"])
+        times = own["stepSeconds"], own.get("tokenSeconds", 0.0)
+        self.runner = NullRunner(config.vocab_size, self.limits.slots, self.limits.context, *times)

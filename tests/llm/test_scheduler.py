@@ -136,6 +136,18 @@ def test_prompts_of_a_worse_priority_do_not_get_more_time() -> None:
     assert kinds(stage.until(prompts[-1])) == "PDPDP"
 
 
+def test_texts_below_the_usual_priority_do_not_slow_a_prompt_down() -> None:
+    stage = Stage(context=256)
+    stage.add([1], priority=1)
+    stage.step()
+    stage.scheduler.pace.note(Decode((0,), (1,), (0,)), 0.010)
+    stage.scheduler.pace.note(Prefill(0, 0, tuple(range(16))), 0.032)
+    (long,) = stage.add(list(range(100, 120)), limit=21)
+    assert kinds(stage.until(long)) == "PP"
+    (low,) = stage.add(list(range(200, 210)), priority=1, limit=11)
+    assert kinds(stage.until(low)) == "PDPDP"
+
+
 def test_a_prompt_goes_on_when_the_text_it_waits_for_had_to_leave() -> None:
     """A lane that got no step from the scheduler does not ask again."""
     stage = Stage(prefill=4, total=64)  # 16 blocks
@@ -396,6 +408,19 @@ def test_a_mixed_prompt_may_take_as_long_as_a_decoding_step() -> None:
     stage.step()
     stage.add(list(range(40)))
     assert counts(stage.step()) == [1, 4]
+
+
+def test_a_mixed_prompt_leaves_prompts_below_the_usual_priority_behind() -> None:
+    stage = Stage(mixes=True)
+    pace = stage.scheduler.pace
+    pace.note(Mixed((TokenChunk(0, 0, tuple(range(16))),)), 0.016)
+    pace.note(Mixed((TokenChunk(0, 16, (1,)),)), 0.004)
+    stage.add([1], priority=1)
+    stage.step()
+    stage.add(list(range(10)), priority=1)
+    assert counts(stage.step()) == [1, 4]
+    stage.add(list(range(50, 60)))
+    assert counts(stage.step()) == [1, 10]
 
 
 def test_a_text_that_is_preempted_with_an_unread_token_waits_for_it() -> None:

@@ -64,7 +64,7 @@ def test_ten_thousand_jobs_outlive_servers_and_workers(tmp_path: Path) -> None:
     pack_service("echo", store, config="minWorkers: 2\nmaxWorkers: 2\nbatchSize: 4\nmaxBatchDelay: 5")
     every, ids = asks(), dict[str, str]()
     begun = time.monotonic()
-    first = start_server(tmp_path, "--models", "parrot.mar,echo.mar", properties=PROPERTIES)
+    first = start_server(tmp_path, "--models", "parrot.mar", "echo.mar", properties=PROPERTIES)
     first.wait_ready()
     batches = [create_batch(first, endpoint) for endpoint in ("/v1/completions", "/v1/embeddings")]
     kill_while(first, every[:4000], ids, after=3000)
