@@ -295,6 +295,21 @@ def test_a_full_disk_holds_a_batch_up_and_loses_nothing(tmp_path: Path, monkeypa
     run(test())
 
 
+def test_an_input_that_is_gone_fails_its_batch(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as first:
+            file = await first.upload(jsonl(row("a")))
+            first.batches.begin(first.speaker.app.direct())
+            first.batches._is_paused = True
+            id = (await first.create(file))["id"]
+        (tmp_path / "files" / file).unlink()
+        async with serving(tmp_path) as second:
+            done = await second.ended(id)
+            assert (done["status"], done["errors"]["data"][0]["code"]) == ("failed", "unreadable_file")
+
+    run(test())
+
+
 def test_replies_without_room_are_told(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path, words("a" * 3000), limits=LIMITS._replace(size=2000)) as served:
