@@ -1,5 +1,5 @@
 """10,000 jobs of mixed kinds through two servers that are killed, and workers that are: each has the reply that a
-request of its own gets. The figures of docs/jobs.md."""
+request of its own gets. The figures of docs/batches.md."""
 
 from __future__ import annotations
 

@@ -28,9 +28,10 @@ class BatchBook:
         self._begun: Counter[str] = Counter()
         """Batches that are being written, by owner."""
 
-    async def begin(self) -> None:
+    async def look(self) -> None:
+        """Know batches that a server before this one has made."""
         for record in await self._store.run(lambda records: records.every(KIND)):
-            self._batches[record.id] = batch_of(record)
+            self._batches.setdefault(record.id, batch_of(record))
 
     async def add(self, owner: str, head: BatchHead, also: Callable[[Records], object]) -> KeptBatch:
         """Write a new batch, and what `also` writes. Raises TooManyBatches."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import time
 from collections import Counter
 
@@ -17,9 +19,14 @@ from msx_frontend.batches.rooms import LineTurns
 from msx_frontend.deferred.late_runs import KeyOf, LateRuns
 from msx_frontend.deferred.tasks import Tasks
 from msx_frontend.files.shelf import FileShelf
+from msx_frontend.store.errors import StoreUnavailable
 from msx_net.http.direct import Direct
 from msx_net.http.known_head import KnownHead
 
+log = logging.getLogger("msx.batches")
+
+LOOK_EVERY = 60.0
+"""Seconds between two looks for batches that another server has made."""
 AT_ONCE = 16
 """Batches that run at a time; each knows its lines."""
 
@@ -47,7 +54,7 @@ class Batches:
 
     async def load(self) -> None:
         """Know what an earlier server has left. Raises StoreUnavailable."""
-        await self.book.begin()
+        await self.book.look()
         unfinished = self.book.open()
         await self.shelf.begin([id for one in unfinished for id in (one.head.output, one.head.error) if id])
         for one in unfinished:
@@ -57,6 +64,7 @@ class Batches:
         """Run batches, their lines as requests of this listener."""
         self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
         self._next()
+        self._tasks.spawn(self._look_again())
 
     def pause(self) -> None:
         """Start no further lines; those that run go on. The others run after the next start."""
@@ -72,6 +80,19 @@ class Batches:
         self.pause()
         await self._tasks.close()
         await self.shelf.close()
+
+    async def _look_again(self) -> None:
+        """Take up what a server before this one has made meanwhile, while its requests ended."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            try:
+                await self.shelf.look()
+                await self.book.look()
+            except StoreUnavailable as error:
+                log.error("what the server before has left is not known: %s", error)
+            for one in self.book.open():
+                self.shelf.read_by(one.head.input, one.id)
+            self._next()
 
     # -- what clients ask for --
 

@@ -20,6 +20,8 @@ log = logging.getLogger("msx.files")
 
 SWEEP_EVERY = 60.0
 """Seconds between two looks for files that have expired."""
+UPLOADING = 3600.0
+"""Seconds after which a file that nobody writes to is no upload any more."""
 SPARE = 7 * DAY
 """Seconds that an input is kept behind the window of its batch: a server may be off for some days."""
 UNBOUNDED = Bounds(1 << 40, 1 << 60, "max_files, files_size")
@@ -50,10 +52,16 @@ class FileShelf:
 
     async def begin(self, unfinished: Collection[str]) -> None:
         """Read the records, and remove what an earlier server left unfinished, but for the files of these ids."""
-        for record in await self._store.run(lambda records: records.every(KIND)):
-            self._know(stored(record))
+        await self.look()
         await asyncio.to_thread(_remove_others, self.folder, {*self._files, *unfinished})
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="sweep-files")
+
+    async def look(self) -> None:
+        """Know files that a server before this one has kept meanwhile, while its requests ended. Raises
+        StoreUnavailable."""
+        for record in await self._store.run(lambda records: records.every(KIND)):
+            if record.id not in self._files:
+                self._know(stored(record))
 
     async def close(self) -> None:
         if self._sweeper is not None:
@@ -162,12 +170,12 @@ class FileShelf:
 
     async def _sweep(self) -> None:
         while True:
+            await asyncio.sleep(SWEEP_EVERY)
             for file in [one for one in self._files.values() if self._is_over(one)]:
                 try:
                     await self._remove(file)
                 except (ServiceUnavailable, OSError) as error:
                     log.error("the file %s, which has expired, is not removed: %s", file.id, error)
-            await asyncio.sleep(SWEEP_EVERY)
 
 
 def add_file(records: Records, file: StoredFile) -> None:
@@ -176,8 +184,9 @@ def add_file(records: Records, file: StoredFile) -> None:
 
 
 def _remove_others(folder: Path, known: set[str]) -> None:
-    """Blocks."""
+    """Remove what was not written to for a while: younger ones may be uploads to a server that hands over to this one.
+    Blocks."""
     if folder.is_dir():
         for path in folder.iterdir():
-            if path.name not in known:
+            if path.name not in known and path.stat().st_mtime < time.time() - UPLOADING:
                 path.unlink(missing_ok=True)

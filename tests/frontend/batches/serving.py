@@ -90,7 +90,7 @@ class Served:
     async def ended(self, id: str) -> Any:
         """The batch when all have ended."""
         while self.batches._active:
-            await asyncio.wait(self.batches._tasks._stopped)
+            await asyncio.wait(self.batches._tasks._stopped, return_when=asyncio.FIRST_COMPLETED)
         return await self.show(id)
 
     async def rows(self, file: str | None) -> list[Any]:

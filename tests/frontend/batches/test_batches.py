@@ -295,6 +295,23 @@ def test_a_full_disk_holds_a_batch_up_and_loses_nothing(tmp_path: Path, monkeypa
     run(test())
 
 
+def test_what_a_server_before_has_taken_meanwhile_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that hands over answers the requests that it has, while another one has begun."""
+    monkeypatch.setattr("msx_frontend.batches.runner.LOOK_EVERY", 0.0)
+
+    async def test() -> None:
+        async with serving(tmp_path) as old:
+            old.batches.pause()
+            async with serving(tmp_path, words("a")) as new:
+                id = await old.begun(row("a"))
+                while (shown := await new.get(f"batches/{id}")).status == 404:
+                    pass
+                done = await new.ended(id)
+                assert (shown.json["id"], done["status"]) == (id, "completed")
+
+    run(test())
+
+
 def test_an_input_that_is_gone_fails_its_batch(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path, begins=False) as first:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -47,10 +49,12 @@ def test_files_outlive_a_server(tmp_path: Path) -> None:
     async def test() -> None:
         async with serving(tmp_path) as first:
             id = await first.upload(CONTENT)
-            (tmp_path / "files" / "half").write_bytes(b"x")
+            for name, age in (("half", 7200), ("young", 0)):
+                (tmp_path / "files" / name).write_bytes(b"x")
+                os.utime(tmp_path / "files" / name, (time.time() - age,) * 2)
         async with serving(tmp_path) as second:
             assert (await second.get(f"files/{id}")).json["bytes"] == len(CONTENT)
-            assert left(tmp_path) == [id]
+            assert sorted(left(tmp_path)) == [id, "young"]
             assert second.shelf.room("") == LIMITS.size - len(CONTENT)
 
     run(test())
@@ -203,6 +207,8 @@ def test_files_belong_to_the_key_that_sent_them(tmp_path: Path) -> None:
 
 
 def test_files_that_have_expired_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_frontend.files.shelf.SWEEP_EVERY", 0.0)
+
     async def test() -> None:
         async with serving(tmp_path, limits=LIMITS._replace(days=0)) as served:
             id = await served.upload(CONTENT)
@@ -250,8 +256,6 @@ def test_a_written_file_that_grows_is_cut_where_it_fails(tmp_path: Path, monkeyp
     def half(fd: int, data: memoryview, place: int) -> int:
         real(fd, bytes(data[:2]), place)
         raise OSError(28, "No space left on device")
-
-    import os
 
     real = os.pwrite
     with monkeypatch.context() as patch:
