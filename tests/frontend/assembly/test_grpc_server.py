@@ -105,6 +105,9 @@ def test_options_come_from_the_configuration() -> None:
         ("grpc.max_connection_age_grace_ms", 5),
         ("grpc.keepalive_time_ms", 60_000),
         ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.max_concurrent_streams", 1_000),
+        ("grpc.max_metadata_size", 16 << 10),
+        ("grpc.absolute_max_metadata_size", 16 << 10),
     }
 
 
