@@ -102,7 +102,8 @@ def test_a_worker_is_told_its_place() -> None:
 
 
 def test_limits() -> None:
-    spec = spec_of({"startupTimeout": 7, "responseTimeout": 8, "maxConcurrent": 9})
+    spec = spec_of({"startupTimeout": 7, "responseTimeout": 8, "maxConcurrent": 9, "maxWorkerMemory": 10})
+    assert spec.max_memory == 10 << 20
     assert (spec.startup_timeout, spec.response_timeout, spec.max_concurrent) == (7.0, 8.0, 9)
 
 
