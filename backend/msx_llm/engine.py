@@ -6,6 +6,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from msx_llm.engine_state import EngineState
 from msx_llm.handle import RequestHandle
 from msx_llm.job import GenerationJob, GenerationJobFactory
 from msx_llm.lane import Lane, LaneOptions, Run
+from msx_llm.later_graphs import Keep, LaterGraphs
 from msx_llm.limits import EngineLimits
 from msx_llm.loops import call_on
 from msx_llm.sampling import Constraints
@@ -31,6 +33,7 @@ from msx_llm.sleeper import ASLEEP, Sleeper
 from msx_llm.slots import SlotPool
 from msx_llm.speculator import Speculator
 from msx_llm.stats import EngineStats
+from msx_llm.step import LaterCompilingRunner
 from msx_llm.text import Tokenizer
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateRequest
@@ -49,7 +52,9 @@ class Engine:
     takes `choices` with them. `follows`, for one lane without `speculative`: a step with `choices` is followed by
     the next one, if there is one, before it is awaited. `overlaps`: a step that was started is computed while this
     thread goes on. `speculative`: the runner takes the same slot several times in a step, at the positions after each
-    other. `draft_model`: for its method `draft`. `adapters`: those that requests may choose, so many of them at once.
+    other. `draft_model`: for its method `draft`.
+    `later`: the runner has graphs that are compiled while it serves; `keep` is around each of these compilations.
+    `adapters`: those that requests may choose, so many of them at once.
     `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner stops working.
     """
 
@@ -72,6 +77,8 @@ class Engine:
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
         draft_model: DraftModel | None = None,
+        later: LaterCompilingRunner | None = None,
+        keep: Keep = nullcontext,
         on_published: Callable[[], None] = lambda: None,
         on_failure: Callable[[str], None] | None = None,
     ) -> None:
@@ -95,6 +102,10 @@ class Engine:
         self._prompt_tokens = 0
         self._refusal: str | None = None
         self._numbers = itertools.count()
+        self._later: LaterGraphs | None = None
+        if later is not None:
+            self._later = LaterGraphs(later, self._is_busy, lambda: self._state.steps, keep)
+        self._compiling: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -104,10 +115,14 @@ class Engine:
         self._tasks = [asyncio.create_task(lane.work()) for lane in lanes]
         for task in self._tasks:
             task.add_done_callback(self._lane_ended)
+        if self._later is not None:
+            self._compiling = asyncio.create_task(self._later.work())
 
     async def close(self) -> None:
         """Ends the requests in progress with an error; returns when the last step has ended."""
         self._stop("The model is shutting down.")
+        if self._compiling is not None:
+            self._compiling.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def sleep(self, level: int) -> int:
@@ -209,6 +224,9 @@ class Engine:
     def _refused(self) -> str | None:
         """Why a request cannot enter now."""
         return self._refusal or (ASLEEP if self._sleeper.level else None)
+
+    def _is_busy(self) -> bool:
+        return bool(self._state.jobs or self._sleeper.level)
 
     def _check_works(self) -> None:
         if self._refusal is not None:

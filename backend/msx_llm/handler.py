@@ -18,6 +18,7 @@ from msx_core.chat_templates.request_template import RequestTemplates
 from msx_core.config import SpeculativeOptions, parse_model_config
 from msx_core.generation.wire import encode
 from msx_core.json_schema import UNHELD
+from msx_core.mindspore.graph_cache import compiling
 from msx_core.mindspore.runtime import device_target
 from msx_core.tokenizer_files import special_tokens, tokenizer_config
 from msx_core.tool_calls import DEFAULT
@@ -36,8 +37,8 @@ from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
 from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
-from msx_llm.step import ChoosingRunner, MixingRunner, SleepingRunner, decode, execute
-from msx_llm.steps import StartedSteps, StartingRunner
+from msx_llm.step import ChoosingRunner, LaterCompilingRunner, MixingRunner, SleepingRunner, decode, execute
+from msx_llm.steps import EngineRunner, StartedSteps, StartingRunner
 from msx_llm.text import Tokenizer
 from msx_llm.text.defaults import sampling_defaults
 from msx_llm.text.parsers import check_parsers, read_chat
@@ -96,6 +97,7 @@ class TextGenerator(TextGenerationHandler):
     adapters = AdapterCatalog({})
     room: AdapterShape | None = None
     draft_model: DraftModel | None = None
+    later: LaterCompilingRunner | None = None
 
     def initialize(self, context: Context) -> Awaitable[None] | None:
         super().initialize(context)
@@ -178,7 +180,8 @@ class TextGenerator(TextGenerationHandler):
     def describe(self) -> dict[str, Any]:
         layout = {"pipeline_stages": self.stages, "tensor_parallel": self.tensor_parallel}
         held = {"context_length": self.limits.context, "concurrent_texts": self.limits.slots}
-        return {**super().describe(), **held, **layout}
+        left = {} if self.later is None else {"graphs_to_compile": self.later.uncompiled}
+        return {**super().describe(), **held, **layout, **left}
 
     async def close(self) -> None:
         if self.context.rank == 0:
@@ -215,6 +218,8 @@ class TextGenerator(TextGenerationHandler):
             adapters=self.adapters,
             adapter_places=0 if self.room is None else self.room.places,
             draft_model=self.draft_model,
+            later=self.later,
+            keep=compiling,
             on_published=self.context._flush,
             on_failure=self._end_worker,
         )
@@ -238,7 +243,9 @@ class TextGenerator(TextGenerationHandler):
     def _load(self) -> None:
         """Loads this rank's part of the model and compiles its graphs. All ranks meet in here."""
         context = self.context
-        context.graphs_key = f"{sources()} {memory_limit()}"  # the limits follow from the memory
+        self.yaml = parse_model_config(context.model_yaml_config)[0]
+        # the limits follow from the memory; graphs have their order of compilation as names
+        context.graphs_key = f"{sources()} {memory_limit()} {self.yaml.ready_after}"
         engine_device(device_target(context)).prepare()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
@@ -246,7 +253,6 @@ class TextGenerator(TextGenerationHandler):
         from msx_llm.runner import load_runner
 
         engine_device(self.parallel.target).check()
-        self.yaml = parse_model_config(context.model_yaml_config)[0]
         check_parsers(self.yaml)
         config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()
@@ -258,10 +264,17 @@ class TextGenerator(TextGenerationHandler):
         chooses = self.yaml.device_sampling
         runner = load_runner(context.model_dir, config, plan, self.parallel, adapters=self.room, chooses=chooses)
         self.config, self.runner, self.limits = config, runner, runner.limits
-        runner.warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
+        self.later = self._compiles_later(runner)
+        warm_up = runner.warm_up if self.later is None else self.later.warm_up_first
+        warm_up(lambda shape: context.report_progress(f"compiling {shape}"))
         if speculative is not None and drafting is not None and self.parallel.rank == 0:
             places = context.model_dir, speculative, drafting, runner.limits, self.parallel
             self.draft_model = load_draft_model(*places, context.report_progress, chooses)
+
+    def _compiles_later(self, runner: EngineRunner) -> LaterCompilingRunner | None:
+        """None: all graphs are compiled before the model is ready. Ranks would meet in graphs at different times."""
+        wanted = self.yaml.ready_after == "first" and self.parallel.world_size == 1
+        return runner if wanted and isinstance(runner, LaterCompilingRunner) else None
 
     async def _prepared(self, request: GenerateRequest) -> GenerateRequest:
         """Does in a thread what would block the loop, and with it all other texts."""

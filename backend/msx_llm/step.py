@@ -126,6 +126,22 @@ class StepRunner(Protocol):
 
 
 @runtime_checkable
+class LaterCompilingRunner(Protocol):
+    """It can serve with a few graphs: a step whose graph is not compiled yet runs in a larger one."""
+
+    @property
+    def uncompiled(self) -> int:
+        """The graphs that are left."""
+
+    def warm_up_first(self, report: Callable[[str], None]) -> None:
+        """Compiles, in place of `warm_up`, the graphs that hold every step, and a step of one text. Of one rank only:
+        others would compile what is left at other times."""
+
+    def compile_next(self) -> str:
+        """Compiles one of the graphs that are left -> its name. Not while a step runs."""
+
+
+@runtime_checkable
 class StretchingRunner(Protocol):
     """The angles of positions depend on the length of a long text."""
 

@@ -15,6 +15,7 @@ INSTEAD = {
     "context_buckets": "",
     "prefill_buckets": "",
     "device_sampling": "",
+    "ready_after": "",
     "capture_buckets": "",
     "speculative": "vllm.speculative_config",
 }

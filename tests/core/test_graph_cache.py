@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from msx_core.mindspore import graph_cache
-from msx_core.mindspore.graph_cache import loaded, take_folder
+from msx_core.mindspore.graph_cache import compiling, loaded, take_folder
 
 
 @pytest.fixture(autouse=True)
@@ -138,3 +138,22 @@ def test_what_changes_while_it_is_copied_is_not_used(tmp_path: Path, monkeypatch
     monkeypatch.setattr(shutil, "copytree", slowly)
     assert list(taken(tmp_path).iterdir()) == []
     os.close(lock)
+
+
+def test_a_worker_that_ends_while_it_compiles_behind_traffic_leaves_nothing(tmp_path: Path) -> None:
+    first = taken(tmp_path)
+    (first / "graph").touch()
+    with compiling():
+        (first / "half a graph").touch()
+        loaded()  # the worker became ready meanwhile
+        end_process()
+        assert list(taken(tmp_path).iterdir()) == []
+
+
+def test_graphs_that_were_compiled_behind_traffic_are_kept(tmp_path: Path) -> None:
+    first = taken(tmp_path)
+    loaded()
+    with compiling():
+        (first / "graph").touch()
+    end_process()
+    assert [path.name for path in taken(tmp_path).iterdir()] == ["graph"]

@@ -97,9 +97,24 @@ def noted_shapes(runner: Any, monkeypatch: pytest.MonkeyPatch) -> set[tuple[Any,
 def test_chunks_of_long_prompts_read_no_more_than_about_what_is_there(
     first: int, last: int, between: list[int]
 ) -> None:
-    from msx_llm.kernels.cpu.slot_runner import contexts_between
+    from msx_llm.kernels.cpu.shapes import contexts_between
 
     assert contexts_between(first, last) == between
+
+
+def test_a_runner_with_its_first_graphs_makes_the_same_logits_as_with_all() -> None:
+    one = make_runner("llama", limits(slots=(1, 3), contexts=(64, 128), prefills=(8, 64)))
+    names: list[str] = []
+    one.warm_up_first(names.append)
+    assert len(names) == 4
+    assert one.uncompiled == 6
+    while True:
+        np.testing.assert_allclose(one.prefill(0, 0, TOKENS[:30]), LOGITS[29], atol=CLOSE)
+        np.testing.assert_allclose(one.decode([0], [TOKENS[30]], [30])[0], LOGITS[30], atol=CLOSE)
+        np.testing.assert_allclose(one.prefill(1, 0, TOKENS[:6], all_logits=True), LOGITS[:6], atol=CLOSE)
+        if not one.uncompiled:
+            break
+        one.compile_next()
 
 
 def test_a_prompt_whose_chunks_have_several_contexts() -> None:
@@ -107,8 +122,7 @@ def test_a_prompt_whose_chunks_have_several_contexts() -> None:
     tokens = (*TOKENS, *TOKENS)
     last = {size: [one.prefill(0, n, tokens[n : n + size]) for n in range(0, 96, size)][-1] for size in (8, 32)}
     np.testing.assert_allclose(last[32], last[8], atol=CLOSE)
-    runs = [name for name, _ in one._prefill_runs()]
-    assert runs == [
+    assert [shape.name for shape in one._shapes.all if shape.kind == "prefill"] == [
         *("prefill 8 × 64", "prefill 8 × 320", "prefill 8 × 320, all logits"),
         *("prefill 32 × 64", "prefill 32 × 128", "prefill 32 × 320", "prefill 32 × 320, all logits"),
     ]

@@ -27,6 +27,7 @@ from msx_core.config.sections import (
     PlacementRule,
     Policy,
     ProcessCount,
+    ReadyAfter,
     ReasoningParser,
     Replies,
     ReplyKind,
@@ -206,6 +207,7 @@ class ModelKeys(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     context_buckets: Buckets | None = None
     prefill_buckets: Buckets | None = None
     device_sampling: Switch = True
+    ready_after: ReadyAfter = "all"
     capture_buckets: Captures | None = None
     speculative: SpeculativeOptions | None = None
     adapters: AdapterOptions | None = None

@@ -57,6 +57,7 @@ PlacementRule = Annotated[
 ]
 DeviceType = Annotated[Literal["cpu", "npu", "gpu"], Meta(description="one of npu, gpu, cpu")]
 Policy = Annotated[Literal["dynamic", "fixed"], Meta(description="one of dynamic, fixed")]
+ReadyAfter = Annotated[Literal["all", "first"], Meta(description="one of all, first")]
 GenerationConfig = Annotated[Literal["auto", "none"], Meta(description="one of auto, none")]
 DraftMethod = Annotated[Literal["ngram", "draft"], Meta(description="one of ngram, draft")]
 DraftTokens = Annotated[int, Meta(ge=1, le=32, description="a number of tokens from 1 to 32")]

@@ -10,6 +10,8 @@ import hashlib
 import logging
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 MOST_AT_ONCE = 64
@@ -24,6 +26,7 @@ class _TakenFolder:
 
     folder: Path | None = None
     lock: int | None = None
+    compiling = False
 
 
 def take_folder(base: Path, rank: int, *key: str) -> Path | None:
@@ -47,8 +50,19 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
 
 def loaded() -> None:
     """The model is loaded, so that its graphs are complete."""
-    if _TakenFolder.folder is not None:
+    if _TakenFolder.folder is not None and not _TakenFolder.compiling:
         (_TakenFolder.folder / LOADED).touch()
+
+
+@contextmanager
+def compiling() -> Iterator[None]:
+    """Hold the folder for incomplete while a graph is compiled: a process that ends meanwhile may leave half of it."""
+    _TakenFolder.compiling = True
+    if _TakenFolder.folder is not None:
+        (_TakenFolder.folder / LOADED).unlink(missing_ok=True)
+    yield
+    _TakenFolder.compiling = False
+    loaded()
 
 
 def _release() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from mindspore import Tensor
 from msx_core.mindspore.loading import without_data
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
+from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
 from msx_llm.kernels.cpu.slots import SlotLayout
 from msx_llm.limits import EngineLimits
@@ -47,9 +47,10 @@ class SlotRunner:
         """Takes a decoder with its weights, which `load` reads. Raises HandlerLoadError."""
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
-        self._slot_buckets, self._prefill_buckets = limits.slot_buckets, limits.prefill_buckets
         self._layout = SlotLayout(self.slots, self.context, parts.heads(config).keys)
-        self._contexts = tuple(self._layout.extent(size) for size in limits.context_buckets)
+        self.prefill_size, extent = limits.prefill_buckets[-1], self._layout.extent
+        contexts = [extent(size) for size in limits.context_buckets]
+        self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent)
         self._angles = TextAngles(config, self.slots)
         decoder.body.step.prepare(self._layout.extent(self.context))
         self._caches = [layer.self_attn.attend for layer in decoder.body.layers]
@@ -63,9 +64,8 @@ class SlotRunner:
         self._compile(decoder, parts.parallel)
 
     @property
-    def prefill_size(self) -> int:
-        """The most tokens of one prefill."""
-        return self._prefill_buckets[-1]
+    def uncompiled(self) -> int:
+        return len(self._shapes.later)
 
     def prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Array:
         """Appends tokens from position `start` on; the slot holds the positions before. -> logits float32 [vocab] of
@@ -77,16 +77,15 @@ class SlotRunner:
         return self.start_decode(slots, tokens, positions)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
-        count = _bucket(self._prefill_buckets, len(tokens), "tokens of a prefill")
-        context = _bucket(self._prefill_contexts(count), self._checked(start + len(tokens)), "positions")
+        shape = self._shapes.prefill(len(tokens), self._checked(start + len(tokens)), all_logits)
+        count = shape.size
         positions = np.full((1, count), -1)
         positions[0, : len(tokens)] = np.arange(start, start + len(tokens))
-        finish = self._prefill(slot, _padded(tokens, count), positions, context, len(tokens), all_logits)
+        finish = self._prefill(slot, _padded(tokens, count), positions, shape.context, len(tokens), all_logits)
         return finish if all_logits else lambda: finish().reshape(-1)
 
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
-        batch = _bucket(self._slot_buckets, len(slots), "slots")
-        context = _bucket(self._contexts, self._checked(max(positions) + 1), "positions")
+        _, batch, context, _ = self._shapes.decode(len(slots), self._checked(max(positions) + 1))
         padding = batch - len(slots)
         wanted = np.array([*positions, *[-1] * padding])[:, None]
         return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
@@ -118,39 +117,31 @@ class SlotRunner:
 
     def warm_up(self, report: Callable[[str], None]) -> None:
         """Runs every bucket once, on padding alone; no graph is compiled after that."""
-        runs = [*self._decode_runs(), *self._prefill_runs()]
-        for number, (name, run) in enumerate(runs, 1):
-            report(f"{name} ({number} of {len(runs)})")
-            run()
+        self._run_all(self._shapes.all, report)
 
-    def _decode_runs(self) -> list[tuple[str, Callable[[], Any]]]:
-        def run(batch: int, context: int) -> Callable[[], Any]:
-            return lambda: self._decode([None] * batch, _padded((), batch), np.full((batch, 1), -1), context, 0)()
+    def warm_up_first(self, report: Callable[[str], None]) -> None:
+        """See `LaterCompilingRunner`."""
+        self._run_all(self._shapes.leave(), report)
 
-        return [
-            (f"decode {batch} × {context}", run(batch, context))
-            for batch in self._slot_buckets
-            for context in self._contexts
-        ]
+    def compile_next(self) -> str:
+        """See `LaterCompilingRunner`."""
+        shape = self._shapes.later[0]
+        self._run_padding(shape)
+        self._shapes.compiled(shape)
+        return shape.name
 
-    def _prefill_runs(self) -> list[tuple[str, Callable[[], Any]]]:
-        def run(count: int, context: int, every: bool) -> Callable[[], Any]:
-            positions = np.full((1, count), -1)
-            return lambda: self._prefill(None, _padded((), count), positions, context, 1, every)()
+    def _run_all(self, shapes: Sequence[StepShape], report: Callable[[str], None]) -> None:
+        for number, shape in enumerate(shapes, 1):
+            report(f"{shape.name} ({number} of {len(shapes)})")
+            self._run_padding(shape)
 
-        return [
-            (f"prefill {count} × {context}{', all logits' if every else ''}", run(count, context, every))
-            for count in self._prefill_buckets
-            for context in self._prefill_contexts(count)
-            for every in ((False, True) if context == self._contexts[-1] else (False,))
-        ]
-
-    def _prefill_contexts(self, count: int) -> list[int]:
-        """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
-        largest bucket, some between. Further graphs would not repay their compilation."""
-        first = next((context for context in self._contexts if context >= count), self._contexts[-1])
-        between = contexts_between(first, self._contexts[-1]) if count == self._prefill_buckets[-1] else []
-        return sorted({first, *(self._layout.extent(context) for context in between), self._contexts[-1]})
+    def _run_padding(self, shape: StepShape) -> None:
+        _, size, context, every = shape
+        tokens, unused = _padded((), size), np.full(size, -1)
+        if shape.kind == "decode":
+            self._decode([None] * size, tokens, unused[:, None], context, 0)()
+        else:
+            self._prefill(None, tokens, unused[None], context, 1, every)()
 
     def _prefill(
         self, slot: int | None, tokens: Array, positions: Array, context: int, count: int, every: bool
@@ -196,22 +187,6 @@ class SlotRunner:
         if self._adapters is not None:
             places.append(_tensor(self._adapters.picks(slots, own.shape[1])))
         return [_tensor(own), _tensor(np.arange(context)), *places]
-
-
-def contexts_between(first: int, last: int) -> list[int]:
-    """Lengths between, two at most, each the same power of two times the one before; none that would read hardly less
-    than the last."""
-    factor = 2
-    while first * factor**3 < last:
-        factor *= 2
-    return [context for context in (first * factor, first * factor**2) if context * 3 <= last * 2]
-
-
-def _bucket(sizes: Sequence[int], wanted: int, what: str) -> int:
-    index = bisect_left(sizes, wanted)
-    if index == len(sizes) or wanted < 1:
-        raise ValueError(f"{wanted} {what}: there must be 1 to {sizes[-1]}")
-    return sizes[index]
 
 
 def _padded(tokens: Sequence[int], count: int) -> Array:

@@ -1,0 +1,114 @@
+"""The shapes of the graphs of a runner over slots, and those that are compiled already."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class StepShape(NamedTuple):
+    """`size`: texts of a decoding step, or tokens of a prefill; `context`: the positions that it attends to."""
+
+    kind: str
+    size: int
+    context: int
+    every: bool = False
+    """A prefill with the logits of all tokens."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind} {self.size} × {self.context}{', all logits' if self.every else ''}"
+
+
+class StepShapes:
+    """Each step gets the smallest shape that holds it, among those that are compiled. `extent`: the positions that are
+    read where so many are wanted."""
+
+    def __init__(
+        self, slots: Sequence[int], contexts: Sequence[int], prefills: Sequence[int], extent: Callable[[int], int]
+    ) -> None:
+        self._slots, self._contexts, self._prefills = slots, contexts, prefills
+        self._extent = extent
+        self._later: list[StepShape] = []
+
+    @property
+    def all(self) -> list[StepShape]:
+        return [*self._decodes(), *self._all_prefills()]
+
+    @property
+    def later(self) -> Sequence[StepShape]:
+        """The shapes that are not compiled yet, in the order in which they will be."""
+        return self._later
+
+    def leave(self) -> list[StepShape]:
+        """Leave all shapes for later but those that hold every step, and a step of one text: these are returned."""
+        context = self._contexts[-1]
+        decodes = [StepShape("decode", size, context) for size in dict.fromkeys((self._slots[-1], self._slots[0]))]
+        prefills = [StepShape("prefill", self._prefills[-1], context, every) for every in (False, True)]
+        first = [*decodes, *prefills]
+        self._later = [shape for shape in [*self._all_prefills(), *self._decodes()] if shape not in first]
+        return first
+
+    def compiled(self, shape: StepShape) -> None:
+        self._later = [other for other in self._later if other != shape]
+
+    def decode(self, texts: int, length: int) -> StepShape:
+        """Raises ValueError if no shape holds it."""
+        slots, contexts = _from(self._slots, texts, "slots"), _from(self._contexts, length, "positions")
+        return self._first([StepShape("decode", size, context) for size in slots for context in contexts])
+
+    def prefill(self, tokens: int, length: int, every: bool) -> StepShape:
+        """Raises ValueError if no shape holds it."""
+        sizes = _from(self._prefills, tokens, "tokens of a prefill")
+        return self._first(
+            [
+                StepShape("prefill", size, context, every)
+                for size in sizes
+                for context in _from(self._prefill_contexts(size), length, "positions")
+            ]
+        )
+
+    def _first(self, shapes: list[StepShape]) -> StepShape:
+        return next((shape for shape in shapes if self._is_compiled(shape)), shapes[0])
+
+    def _is_compiled(self, shape: StepShape) -> bool:
+        """Logits of all tokens have a graph of their own, behind that of the other layers: it is compiled with the last
+        context."""
+        whole = shape._replace(context=self._contexts[-1])
+        return shape._replace(every=False) not in self._later and not (shape.every and whole in self._later)
+
+    def _decodes(self) -> list[StepShape]:
+        return [StepShape("decode", size, context) for size in self._slots for context in self._contexts]
+
+    def _all_prefills(self) -> list[StepShape]:
+        return [
+            StepShape("prefill", size, context, every)
+            for size in self._prefills
+            for context in self._prefill_contexts(size)
+            for every in ((False, True) if context == self._contexts[-1] else (False,))
+        ]
+
+    def _prefill_contexts(self, count: int) -> list[int]:
+        """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
+        largest bucket, some between. Further graphs would not repay their compilation."""
+        first = next((context for context in self._contexts if context >= count), self._contexts[-1])
+        between = contexts_between(first, self._contexts[-1]) if count == self._prefills[-1] else []
+        return sorted({first, *(self._extent(context) for context in between), self._contexts[-1]})
+
+
+def contexts_between(first: int, last: int) -> list[int]:
+    """Lengths between, two at most, each the same power of two times the one before; none that would read hardly less
+    than the last."""
+    factor = 2
+    while first * factor**3 < last:
+        factor *= 2
+    return [context for context in (first * factor, first * factor**2) if context * 3 <= last * 2]
+
+
+def _from(sizes: Sequence[int], wanted: int, what: str) -> Sequence[int]:
+    """The sizes that hold so many."""
+    index = bisect_left(sizes, wanted)
+    if index == len(sizes) or wanted < 1:
+        raise ValueError(f"{wanted} {what}: there must be 1 to {sizes[-1]}")
+    return sizes[index:]
