@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import grpc
@@ -17,6 +18,7 @@ import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_grpc import predict
+from tests.e2e.test_stages import pack_stages
 from tests.e2e.test_supervisor import crash, frontends
 from tests.e2e.test_upgrade import upgrade
 
@@ -25,6 +27,10 @@ pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(1800)]
 TIMES = 50
 LOAD_SECONDS = 60
 MODELS = {"echo": "echo", "numbers": "stream_async"}
+SCALED = "jobQueueSize: 1000\nminWorkers: 1\nmaxWorkers: 2\nautoscaling:\n  targetQueueTime: 20\n"
+CHAIN = "stages:\n  one: {handler: stages.py:One}\n  two: {handler: stages.py:Two}\n"
+PAUSE = 0.2
+"""Seconds between two requests of one of many clients."""
 LOADS_LONG = f"""
 import time
 from msx_sdk import Handler
@@ -65,23 +71,36 @@ class Clients:
             thread.join()
 
 
+class KeptConnections:
+    """A client for each thread, with one connection while the server keeps it."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self._address, self._own = server.info["inference"], threading.local()
+        self._all: list[httpx.Client] = []
+
+    def own(self) -> httpx.Client:
+        if not hasattr(self._own, "client"):
+            self._own.client = client_of(self._address)
+            self._all.append(self._own.client)
+        client: httpx.Client = self._own.client
+        return client
+
+    def close(self) -> None:
+        for client in self._all:
+            client.close()
+
+
 @contextmanager
 def clients_of(server: RunningServer) -> Iterator[Clients]:
     """HTTP on connections that are kept, streams, gRPC on one channel, and new connections that are timed."""
-    made, kept = Clients(), threading.local()
+    made, kept = Clients(), KeptConnections(server)
     host = urlsplit(server.info["inference"]).netloc
 
-    def own() -> httpx.Client:
-        if not hasattr(kept, "client"):
-            kept.client = client_of(server.info["inference"])
-        client: httpx.Client = kept.client
-        return client
-
     def echo() -> None:
-        assert own().post("/predictions/echo", content=b"x").text == "x"
+        assert kept.own().post("/predictions/echo", content=b"x").text == "x"
 
     def stream() -> None:
-        assert own().post("/predictions/numbers", json={"count": 4, "pause": 0.05}).text == "1\n2\n3\n4\n"
+        assert kept.own().post("/predictions/numbers", json={"count": 4, "pause": 0.05}).text == "1\n2\n3\n4\n"
 
     def connect() -> None:
         began = time.monotonic()
@@ -103,12 +122,51 @@ def clients_of(server: RunningServer) -> Iterator[Clients]:
             yield made
         finally:
             made.end()
+            kept.close()
+
+
+@contextmanager
+def all_loads(server: RunningServer) -> Iterator[tuple[Clients, dict[str, Clients]]]:
+    """100 connections that are kept, 200 streams, calls of gRPC, a model with stages, one that follows the load: each
+    kind by its name; and new connections that are timed."""
+    kept = KeptConnections(server)
+
+    def asks(path: str, reply: str, made: Clients, pause: float = PAUSE, **content: Any) -> Callable[[], None]:
+        def ask() -> None:
+            began = time.monotonic()
+            answered = kept.own().post(path, **content)
+            assert (answered.status_code, answered.text) == (200, reply), answered.text
+            made.waits.append(time.monotonic() - began)
+            time.sleep(pause)
+
+        return ask
+
+    with clients_of(server) as timed:
+        kinds = {name: Clients() for name in ("echo", "streams", "stages", "scaled")}
+        numbers = {"json": {"count": 4, "pause": 0.05}}
+        text = {"content": "x", "headers": {"content-type": "text/plain"}}
+        loads = (
+            ("echo", 100, "/predictions/echo", "x", {"content": b"x"}),
+            ("streams", 200, "/predictions/numbers", "1\n2\n3\n4\n", numbers),
+            ("stages", 4, "/predictions/chain", "two(one(x))", text),
+            ("scaled", 8, "/predictions/scaled", "x", {"content": b"x"}),
+        )
+        for name, count, path, reply, content in loads:
+            kinds[name].add(count, asks(path, reply, kinds[name], **content))
+        try:
+            yield timed, kinds
+        finally:
+            for made in kinds.values():
+                made.end()
+            kept.close()
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[RunningServer]:
     for model, service in MODELS.items():
-        pack_service(service, new_store(folder), model=model, config="minWorkers: 1\nmaxWorkers: 1\n")
+        pack_service(
+            service, new_store(folder), model=model, config="minWorkers: 1\nmaxWorkers: 1\njobQueueSize: 1000\n"
+        )
     with run_server(folder, "--models", "all", properties="supervisor=true\n", fork=False) as server:
         yield server
 
@@ -124,17 +182,41 @@ def test_upgrades_lose_nothing(tmp_path: Path) -> None:
     with served(tmp_path) as server, clients_of(server) as clients:
         workers = [server.worker_pids(model) for model in MODELS]
         assert upgrade(server).returncode == 0
+        wait_until(lambda: usage(server)[2] == 1 + len(workers), "the new frontend has started")
         before = usage(server)
         for _ in range(TIMES - 1):
             done = upgrade(server)
             assert done.returncode == 0, done.stderr
+        wait_until(lambda: usage(server)[2] == before[2], "the last frontend has started")
         after = usage(server)
         clients.end()
         print(f"answers {clients.answers}, lost {len(clients.lost)}, longest wait {max(clients.waits):.2f} s", after)
         assert clients.lost == []
         assert max(clients.waits) < 2
-        assert (after[0] <= before[0] + 1, after[1:]) == (True, before[1:])
+        assert (after[0] <= before[0] + 1, after[1] <= before[1] + 1) == (True, True)
         assert [server.worker_pids(model) for model in MODELS] == workers
+
+
+def test_upgrades_under_all_loads(tmp_path: Path) -> None:
+    """Stages start anew, beside the old ones: their clients wait for that, and lose nothing."""
+    store = new_store(tmp_path)
+    pack_service("echo", store, model="scaled", config=SCALED)
+    pack_stages(store, "chain", CHAIN)
+    with served(tmp_path) as server, all_loads(server) as (timed, kinds):
+        workers = [server.worker_pids(model) for model in MODELS]
+        scaled = set(server.worker_pids("scaled"))
+        for _ in range(TIMES):
+            done = upgrade(server)
+            assert done.returncode == 0, done.stderr
+            usage(server)
+        for made in (timed, *kinds.values()):
+            made.end()
+        for name, made in {"all, new connections": timed, **kinds}.items():
+            longest = max(made.waits)
+            print(f"{name}: answers {made.answers}, lost {len(made.lost)}, longest wait {longest:.2f} s", made.lost[:3])
+        assert [made.lost for made in (timed, *kinds.values())] == [[]] * 5
+        assert [server.worker_pids(model) for model in MODELS] == workers
+        assert scaled & set(server.worker_pids("scaled"))
 
 
 def test_crashes_load_nothing(tmp_path: Path) -> None:

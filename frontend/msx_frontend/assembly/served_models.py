@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.descriptors import Descriptors
 
+ADOPT_LIMIT = 3.0
 CLOSE_LIMIT = 5.0
 """Seconds that handlers have for their `close` when the server stops."""
 
@@ -76,6 +78,17 @@ class ServedModels:
         self._go_on()
         return not_loaded
 
+    async def adopt(self) -> None:
+        """Wait until the workers of a frontend before this one serve here, which takes milliseconds where they are
+        loaded: clients find no queue that is full before it is read. Not for longer than ADOPT_LIMIT."""
+        over = time.monotonic() + ADOPT_LIMIT
+        while self._adopts() and time.monotonic() < over:  # noqa: ASYNC110  # once, at the start
+            await asyncio.sleep(0.01)
+
+    def _adopts(self) -> bool:
+        kept = self.kept
+        return kept is not None and any(part.adopts for part in self._parts() if kept.places(*part.labels))
+
     async def renew_workers(self) -> None:
         """Replace the workers of a server before this one, when they serve; one of each model at a time."""
         await asyncio.gather(*(_renew(part) for part in self._parts()))
@@ -86,11 +99,9 @@ class ServedModels:
 
     def _go_on(self) -> None:
         """Models that follow the load have as many workers as in the frontend before this one."""
-        if self.kept is None:
-            return
-        for part in [part for version in self.context.registry.all_versions() for part in version.parts]:
-            if isinstance(part.workers, VersionWorkers):
-                part.workers.go_on_with(self.kept.places(*part.labels))
+        if (kept := self.kept) is not None:
+            for part in self._parts():
+                part.go_on_with(kept.places(*part.labels))
 
     @property
     def account(self) -> StartSummary:

@@ -110,6 +110,7 @@ async def start_server(
         ports.push_async_callback(_stop, http)
         await context.state.begin()
         not_loaded = await models.load()
+        await models.adopt()
         front.predictions.only_model = models.only_model()
         grpc = await _start_grpc(context, front, models, parts, listeners)
         parts.push_async_exit(ports.pop_all())

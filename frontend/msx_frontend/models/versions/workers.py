@@ -11,6 +11,7 @@ from msx_frontend.models.versions.states import ModelState
 from msx_frontend.models.versions.supervisor import Supervisor
 from msx_frontend.resources.supply import VersionSupply
 from msx_frontend.workers.group_end import GroupEnd
+from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.replica import Replica, ReplicaState
 
 log = logging.getLogger("msx.models")
@@ -22,7 +23,7 @@ class VersionWorkers:
     def __init__(self, supervisor: Supervisor, recipe: GroupRecipe, resources: VersionSupply) -> None:
         self._supervisor, self._source, self._resources = supervisor, recipe.source, resources
         self._environment = recipe.environment
-        self._labels = recipe.source.name, recipe.source.version
+        self.labels = recipe.source.name, recipe.source.version
         self._replicas, self.autoscaler = supervisor.replicas, supervisor.autoscaler
         self._dispatcher, self.status = supervisor.dispatcher, supervisor.status
 
@@ -118,13 +119,18 @@ class VersionWorkers:
         self.autoscaler.bounded()
         self._supervisor.judge()
 
+    @property
+    def adopts(self) -> bool:
+        """Some may be taken over just now from a server before this one."""
+        return any(_is_adopted(replica) for replica in self.kept if replica.state is ReplicaState.STARTING)
+
     async def renew(self) -> None:
         """Replace those that a server before this one has started, one after the other, until one does not serve."""
         for replica in self.kept:
             if replica.group is not None and replica.group.ranks.leader.release:
                 log.info("worker %d is replaced", replica.number)
                 if not await self._replicas.renew(replica):
-                    log.error("model %s %s: a worker that replaces another one does not serve", *self._labels)
+                    log.error("model %s %s: a worker that replaces another one does not serve", *self.labels)
                     return
 
     def go_on_with(self, count: int) -> None:
@@ -147,6 +153,12 @@ class VersionWorkers:
             if all(replica.state in (ReplicaState.READY, ReplicaState.WAITING) for replica in self.all):
                 return None
             await self.status.wait()
+
+
+def _is_adopted(replica: Replica) -> bool:
+    """It starts, and it is not known yet that it has to load its model."""
+    group = replica.group
+    return group is None or group.state is GroupState.STARTING or bool(group.ranks.leader.release)
 
 
 class StagedWorkers:
