@@ -38,21 +38,25 @@ class Scales:
     """Functions that a request's scale applies to the logits [labels]."""
 
     model: Activation
+    files: Activation
     probability: Activation
 
     def apply(self, scale: Scale, logits: Array) -> Array:
-        return {"model": self.model, "probability": self.probability, "logit": identity}[scale](logits)
+        return identity(logits) if scale == "logit" else getattr(self, scale)(logits)
 
 
 def read_scales(folder: Path, raw: dict[str, Any], labels: int) -> Scales:
-    """`model` as the CrossEncoder of sentence-transformers reads it. `raw` is config.json. Raises HandlerLoadError for
-    an activation that is not known."""
+    """`model` as the CrossEncoder of sentence-transformers reads it, `files` as vLLM. `raw` is config.json. Raises
+    HandlerLoadError for an activation that is not known."""
     independent = labels == 1 or raw.get("problem_type") == "multi_label_classification"
-    default = "Sigmoid" if labels == 1 else "Identity"
-    name = str(_named(folder, raw) or default).rpartition(".")[2]
+    probability = sigmoid if independent else softmax
+    named = _named(folder, raw)
+    if not named:
+        return Scales(sigmoid if labels == 1 else identity, probability, probability)
+    name = str(named).rpartition(".")[2]
     if name not in ACTIVATIONS:
         raise HandlerLoadError(f"config.json: the activation {name} is not one of {', '.join(ACTIVATIONS)}")
-    return Scales(ACTIVATIONS[name], sigmoid if independent else softmax)
+    return Scales(ACTIVATIONS[name], ACTIVATIONS[name], probability)
 
 
 def _named(folder: Path, raw: dict[str, Any]) -> Any:

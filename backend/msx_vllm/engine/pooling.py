@@ -17,7 +17,7 @@ from msx_vllm.engine.failures import told
 from msx_vllm.pooling_files import PoolingFiles
 
 FAILED = 503
-ACTIVATIONS = {"model": None, "probability": True, "logit": False}
+ACTIVATIONS = {"model": None, "files": None, "probability": True, "logit": False}
 """Whether a scale asks for the model's activation; None: as its own files say."""
 
 

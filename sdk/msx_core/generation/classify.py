@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from msx_core.generation.wire import Integer, Positive, WireStruct
 
-Scale = Literal["model", "probability", "logit"]
+Scale = Literal["model", "files", "probability", "logit"]
 
 
 class ClassifyRequest(WireStruct):
@@ -18,8 +18,8 @@ class ClassifyRequest(WireStruct):
     input: str | tuple[Integer, ...]
     pair: str | None = None
     scale: Scale = "model"
-    """`model`: by the activation that the model's own files name; `probability`: from 0 to 1; `logit`: as the network
-    has it."""
+    """`model` and `files`: the activation that the model's own files name, without one as sentence-transformers has it,
+    and as vLLM, which is `probability`; `probability`: from 0 to 1; `logit`: as the network has it."""
     truncate: Positive | None = None
     """The most tokens; of a pair the longer text is cut first."""
     truncate_left: bool = False

@@ -30,7 +30,7 @@ class Pooled(msgspec.Struct, kw_only=True):
     @property
     def scale(self) -> Scale:
         if self.use_activation is None:
-            return "model"
+            return "files"
         return "probability" if self.use_activation else "logit"
 
     @property

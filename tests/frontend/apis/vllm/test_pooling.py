@@ -29,7 +29,7 @@ def asked(path: str, offered: Capabilities, answer: Any, **body: Any) -> Any:
 
 def test_classes() -> None:
     requests, reply = asked("/classify", MOODS, SCORES, input=["a", "b"])
-    assert [(one.input, one.pair, one.scale) for one in requests] == [("a", None, "model"), ("b", None, "model")]
+    assert [(one.input, one.pair, one.scale) for one in requests] == [("a", None, "files"), ("b", None, "files")]
     assert reply["data"][1] == {"index": 1, "label": "good", "probs": [0.25, 0.75], "num_classes": 2}
     assert (reply["object"], reply["usage"]["prompt_tokens"]) == ("list", 6)
 

@@ -29,8 +29,8 @@ def scored(path: str = "/score", /, **body: Any) -> Any:
 def test_a_text_with_several(path: str) -> None:
     asked, reply = scored(path, text_1="q", text_2=["a", "b"])
     assert [(one.input, one.pair, one.scale, one.truncate) for one in asked] == [
-        ("q", "a", "model", None),
-        ("q", "b", "model", None),
+        ("q", "a", "files", None),
+        ("q", "b", "files", None),
     ]
     assert reply["data"] == [
         {"index": 0, "object": "score", "score": 0.25},
