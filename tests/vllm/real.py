@@ -32,7 +32,7 @@ from tests.vllm.both_servers import differences, together
 from tests.vllm.cases import CASES, COMPUTED, GREEDY, REFUSED, Case, Refusal, Refused, ask
 from tests.vllm.members import missing_members
 from tests.vllm.pictures import BLUE, IMAGES, LIMIT, RED, REFUSED_IMAGES, asked, picture
-from tests.vllm.plugged import plugged
+from tests.vllm.plugged import SECTION, greedy, plugged, slept
 from tests.vllm.shown_metrics import HISTOGRAMS
 from tests.vllm.tiny_model import make_adapter
 
@@ -40,10 +40,15 @@ STUB = Path(__file__).parent / "stub"
 THOUGHT = '<think>hm</think>Well. <tool_call>{"name": "f", "arguments": {"a": 1}}</tool_call>'
 TOOLS: list[dict[str, Any]] = [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}]
 CONFIG: dict[str, Any] = {
-    "vllm": {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M", "max-num-seqs": 8},
+    "vllm": SECTION,
     "maxConcurrent": 8,
 }
 THIN = Refused("a line", asked(picture(width=2000, height=4)), GREEDY, "messages: the model.*aspect ratio")
+
+
+def own_names(folder: str) -> list[str]:
+    """The findings of the three calls below, each behind its name."""
+    return [f"{call.__name__} {found}" for call in (names, arguments, families) for found in call(folder)]
 
 
 def names(folder: str) -> list[str]:
@@ -162,31 +167,6 @@ def adapters(folder: str) -> list[str]:
     return [one for one in (wrong, str(again) if isinstance(again, Refusal) else "") if one]
 
 
-def vectors(folder: str) -> list[str]:
-    """Differences from a vector of length 1."""
-    from msx_vllm.handler import VllmHandler
-
-    section = {**CONFIG["vllm"], "runner": "pooling", "convert": "embed"}
-    with LocalModel(VllmHandler, folder, config={"vllm": section}) as model:
-        size = model.handler.owner.capabilities().embedding_size
-        (reply,) = model.predict([{"input": "the sea"}])
-        numbers = reply.json()
-    is_right = len(numbers) == size and abs(sum(one * one for one in numbers) - 1) < 1e-3
-    return [] if is_right else [f"{size} {numbers}"]
-
-
-def scores(folder: str) -> list[str]:
-    """Differences from two probabilities by label, of a text and of a pair."""
-    from msx_vllm.handler import VllmHandler
-
-    with LocalModel(VllmHandler, folder, config=CONFIG) as model:
-        replies = model.predict(
-            [{"input": "the sea"}, {"input": "the sea", "pair": "is salty", "scale": "probability"}]
-        )
-        found = [reply.json() for reply in replies]
-    return [str(one) for one in found if sorted(one) != ["bad", "good"] or abs(sum(one.values()) - 1) > 1e-3]
-
-
 def _wrong(model: LocalModel, cases: list[Case]) -> Iterator[str]:
     for case in cases:
         deltas = ask(model, case.request, case.params)
@@ -293,5 +273,5 @@ def _stub(name: str) -> ModuleType:
 if __name__ == "__main__":
     call, folder, result = sys.argv[1:]
     os.chdir(Path(result).parent)
-    known = (names, arguments, families, answers, vectors, scores, adapters, parsers, images, both, plugged)
+    known = (own_names, answers, adapters, parsers, images, both, plugged, greedy, slept)
     Path(result).write_text(json.dumps({one.__name__: one for one in known}[call](folder)))

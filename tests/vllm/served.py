@@ -20,8 +20,13 @@ NEEDED = (
 )
 SMALL = {"enforce-eager": True, "dtype": "float32", "kv-cache-memory-bytes": "64M"}
 """Members of `vllm:` for small models: nothing is compiled, and little memory is taken."""
-ENV = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", "TORCHINDUCTOR_CACHE_DIR": str(Path(PYTHON).parent.parent / "inductor")}
-"""Or the engines of all servers of this machine share its first core, and each compiles the same functions."""
+CACHES = {
+    variable: str(Path(PYTHON).parent.parent / "caches" / name)
+    for variable, name in (("TORCHINDUCTOR_CACHE_DIR", "inductor"), ("VLLM_CACHE_ROOT", "vllm"))
+}
+"""Or each engine compiles the same functions, and looks at the same classes of models."""
+ENV = {"VLLM_CPU_OMP_THREADS_BIND": "nobind", **CACHES}
+"""Without the first, the engines of all servers and tests of this machine share its first core."""
 LOAD = 500.0
 """Seconds in which they are ready on a busy machine."""
 

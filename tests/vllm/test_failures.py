@@ -104,12 +104,11 @@ def test_a_model_that_is_unregistered_while_it_streams(server: RunningServer, ar
     assert answers(server)
 
 
-def test_a_server_that_is_stopped_while_it_streams(archive: Path, tmp_path: Path) -> None:
-    new_store(tmp_path).joinpath(archive.name).symlink_to(archive)
-    with run_vllm(tmp_path, archive, properties=f"drain_timeout={DRAINED}\n") as server:
-        before = Generation(server, "tiny")
-        with streams(server, 2, model="tiny") as texts:
-            assert server.terminate() == 0
-            ends = [end_of(text) for text in texts]
+def test_a_server_that_is_stopped_while_it_streams(server: RunningServer) -> None:
+    """The last of this file: it ends the server."""
+    before = Generation(server, "tiny")
+    with streams(server, 2, model="tiny") as texts:
+        assert server.terminate() == 0
+        ends = [end_of(text) for text in texts]
     assert all(ends), ends
     before.wait_gone(server, GONE)
