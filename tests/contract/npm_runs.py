@@ -23,8 +23,8 @@ CHECK = re.compile(r"^export (?:async )?function (check_\w+)", re.MULTILINE)
 RUNNER = ("run.mjs", "server.mjs")
 
 
-def checks_of(name: str) -> list[tuple[str, str]]:
-    return [(name, check) for check in CHECK.findall((CLIENTS / f"{name}.mjs").read_text())]
+def checks_of(name: str, folder: Path = CLIENTS) -> list[tuple[str, str]]:
+    return [(name, check) for check in CHECK.findall((folder / f"{name}.mjs").read_text())]
 
 
 def make_packages(name: str) -> Path:
@@ -52,11 +52,13 @@ def environment(packages: Path) -> dict[str, str]:
     return {**os.environ, "PATH": f"{packages / 'node_modules' / '.bin'}{os.pathsep}{os.environ['PATH']}"}
 
 
-def run_npm(names: Sequence[str], server: RunningServer, packages: Path) -> dict[str, dict[str, str]]:
+def run_npm(
+    names: Sequence[str], server: RunningServer, packages: Path, folder: Path = CLIENTS
+) -> dict[str, dict[str, str]]:
     """Outcome of each check of the files, "" where it passed."""
     # A module finds packages from its own place upwards.
-    for file in (*RUNNER, *(f"{name}.mjs" for name in names)):
-        shutil.copy(CLIENTS / file, packages)
+    for file in {*(CLIENTS / name for name in RUNNER), *folder.glob("*.mjs")}:
+        shutil.copy(file, packages)
     command = [program(packages, "node"), str(packages / "run.mjs"), ",".join(names), *addresses_and_keys(server)]
     done = subprocess.run(command, env=environment(packages), capture_output=True, text=True, timeout=WATCHDOG)
     assert done.returncode == 0, done.stderr

@@ -83,3 +83,14 @@ def check_7_calls_and_thoughts():
 
 def check_8_defaults_of_the_model():
     assert len({chat(temperature=None).choices[0].message.content for _ in range(2)}) == 1
+
+
+def check_9_anthropics_api():
+    to = {"model": "anthropic/llama", "api_base": URL, "api_key": KEY, "max_tokens": 8, "temperature": 0}
+    reply = litellm.completion(messages=user(PROMPT), **to)
+    assert (reply.choices[0].message.content, reply.usage.completion_tokens) == (chat().choices[0].message.content, 8)
+    parts = litellm.completion(messages=user(PROMPT), stream=True, **to)
+    assert "".join(part.choices[0].delta.content or "" for part in parts) == reply.choices[0].message.content
+    asked = {"tools": TOOLS, "tool_choice": "required", "parallel_tool_calls": False}
+    message = litellm.completion(messages=user("for"), **(to | {"max_tokens": 120} | asked)).choices[0].message
+    assert json.loads(message.tool_calls[0].function.arguments)["word"] in ("if", "for")
