@@ -15,7 +15,7 @@ from msx_core.service_errors import RequestCancelled, ServiceError, ServiceUnava
 from msx_frontend.batches.input_lines import Line
 from msx_frontend.batches.line_feed import LineFeed
 from msx_frontend.batches.outcome import answered, unanswered
-from msx_frontend.batches.rooms import LineTurns
+from msx_frontend.batches.rooms import LinePlace, LineTurns
 from msx_frontend.batches.writer import OutcomeWriter
 from msx_frontend.deferred.late_runs import LateRuns
 from msx_frontend.deferred.records import Deferred, LateReply, RawHeaders
@@ -131,23 +131,23 @@ class LinePass:
         if line.streams:
             self._writer.add(unanswered(line.custom_id, "stream_not_supported", STREAMS))
             return True
-        if (model := parts.turns.take(parts.names, line.model)) is None:
+        if (place := parts.turns.take(parts.names, line.model, parts.owner)) is None:
             return False
         asked = Deferred(parts.endpoint.encode("latin-1"), HEADERS, line.body)
         try:
-            one.sink = parts.runs.prepare(new_request_id(), asked, partial(self._ended, one, model), _ignore)
+            one.sink = parts.runs.prepare(new_request_id(), asked, partial(self._ended, one, place), _ignore)
         except ServiceError as error:
-            parts.turns.give_back(model)
+            parts.turns.give_back(place)
             self._writer.add(unanswered(line.custom_id, "no_model", error.message))
             return True
         self._running.add(one)
         parts.runs.submit(one.sink, parts.owner, line.body)
         return True
 
-    def _ended(self, one: LineTry, model: str, reply: LateReply, error: ServiceError | None) -> None:
+    def _ended(self, one: LineTry, place: LinePlace, reply: LateReply, error: ServiceError | None) -> None:
         sink, one.sink = one.sink, None
         self._running.discard(one)
-        self._parts.turns.give_back(model)
+        self._parts.turns.give_back(place)
         if self._is_over or sink is None:
             return
         if isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and _lives(one)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -27,31 +28,56 @@ QUIET = 0.1
 as soon as it is answered would wait for a line each time."""
 
 
+WANTED = 1.0
+"""Seconds for which an owner counts that has wanted a place: one that waits asks again much sooner."""
+
+
+class LinePlace(NamedTuple):
+    """The place of a line that runs."""
+
+    model: str
+    owner: str
+
+
 class LineTurns:
-    """Counts the lines that run, of all batches."""
+    """Counts the lines that run, of all batches; owners whose lines wait share the places equally."""
 
     def __init__(self, room_of: RoomOf, share: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`share`: how much of the places lines may fill (batch_share)."""
         self._room_of, self._share, self._clock = room_of, share, clock
-        self._running: Counter[str] = Counter()
+        self._running: Counter[LinePlace] = Counter()
         self._asked: dict[str, float] = {}
         """When a request of a client was seen last, by model."""
+        self._wanted: dict[LinePlace, float] = {}
+        """When a place was wanted last."""
 
-    def take(self, names: Mapping[str, str], model: str) -> str | None:
-        """The model whose place the line has from now on; None while it has none for lines. One that has no worker
-        ready gets one line at a time: it may be what starts a worker."""
-        room = self._room_of(names, model)
-        running, most = self._running[room.model], int(room.places * self._share)
+    def take(self, names: Mapping[str, str], model: str, owner: str) -> LinePlace | None:
+        """The place that the line has from now on; None while there is none for it. A model that has no worker ready
+        gets one line at a time: it may be what starts a worker."""
+        room, now = self._room_of(names, model), self._clock()
+        place = LinePlace(room.model, owner)
+        self._wanted[place] = now
+        running, most = self._count(room.model), int(room.places * self._share)
         if room.is_wanted or room.taken > running:
-            self._asked[room.model] = self._clock()
+            self._asked[room.model] = now
         if room.is_wanted or max(room.taken, running) >= max(most, 1):
             return None
-        if most < 1 and room.places and self._clock() - self._asked.get(room.model, -QUIET) < QUIET:
+        if most < 1 and room.places and now - self._asked.get(room.model, -QUIET) < QUIET:
             return None
-        self._running[room.model] += 1
-        return room.model
+        if self._running[place] >= math.ceil(max(most, 1) / self._owners(room.model, now)):
+            return None
+        self._running[place] += 1
+        return place
 
-    def give_back(self, model: str) -> None:
-        self._running[model] -= 1
-        if not self._running[model]:
-            del self._running[model]
+    def give_back(self, place: LinePlace) -> None:
+        self._running[place] -= 1
+        if not self._running[place]:
+            del self._running[place]
+
+    def _count(self, model: str) -> int:
+        return sum(count for place, count in self._running.items() if place.model == model)
+
+    def _owners(self, model: str, now: float) -> int:
+        """How many owners have, or want, places of a model."""
+        self._wanted = {place: at for place, at in self._wanted.items() if now - at < WANTED}
+        return len({place.owner for place in (*self._wanted, *self._running) if place.model == model})

@@ -173,10 +173,10 @@ def test_lines_leave_room_for_those_who_wait(tmp_path: Path) -> None:
                 pass
             assert served.speaker.jobs == []
             served.room.is_wanted, served.room.taken = False, 4
-            assert served.batches._turns.take({}, "m") is None
+            assert served.batches._turns.take({}, "m", "") is None
             served.room.taken = 0
             await served.speaker.next_job(3)  # half of eight places
-            assert served.batches._turns.take({}, "m") is None
+            assert served.batches._turns.take({}, "m", "") is None
             assert {job.priority for job in served.speaker.jobs} == {-1}
             for number in range(10):
                 say(await served.speaker.next_job(number), *words("a"))
