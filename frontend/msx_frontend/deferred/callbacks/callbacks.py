@@ -12,12 +12,12 @@ from msgspec import structs
 
 from msx_frontend.deferred.book import SHARE
 from msx_frontend.deferred.callbacks.errors import TooManyCallbacks, WrongCallback
-from msx_frontend.deferred.callbacks.records import CallbackNote, add_note, decode_note, find_note, write_try
+from msx_frontend.deferred.callbacks.records import CallbackNote, add_note, all_notes, decode_note, find_note, write_try
 from msx_frontend.deferred.callbacks.schedule import LASTS, wait_after
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer, CallbackSender, not_allowed
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.fair_queue import FairQueue
-from msx_frontend.deferred.records import CALLBACK, ENDLESS, Delivery, JobHead
+from msx_frontend.deferred.records import Delivery, JobHead
 from msx_frontend.deferred.tasks import Tasks
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import Records
@@ -92,7 +92,7 @@ class Callbacks:
     async def begin(self) -> None:
         """Take up the callbacks that an earlier server has not sent."""
         self._has_begun = True
-        for record in await self._store.run(lambda records: records.lasting(CALLBACK, ENDLESS)):
+        for record in await self._store.run(all_notes):
             if record.id not in self._open:
                 note = decode_note(record.head)
                 self._hold(record.id, record.owner)

@@ -11,14 +11,15 @@ from msgspec import structs
 
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.records import CALLBACK, ENDLESS, KIND, Delivery, JobHead, decode_head, encode
-from msx_frontend.store.records import Bounds, Record, Records
+from msx_frontend.store.records import DAY, Bounds, Record, Records
 
 UNBOUNDED = Bounds(1 << 40, 1 << 60, "max_callbacks")
 """They are counted when their jobs are accepted."""
 
 
 class CallbackNote(msgspec.Struct):
-    """A callback of a job that has ended. `until`: when the last try may be, in seconds since the epoch."""
+    """A callback of a job that has ended. `until`: when the last try may be, in seconds since the epoch; its record
+    is kept a day longer, for servers that send none meanwhile."""
 
     url: str
     body: bytes
@@ -30,9 +31,13 @@ class CallbackNote(msgspec.Struct):
 def add_note(records: Records, entry: Entry, head: JobHead, url: str, until: float, expires: float) -> None:
     note = CallbackNote(url, message(entry.id, entry.created, head, expires), until)
     record = Record(
-        kind=CALLBACK, id=entry.id, owner=entry.owner, created=time.time(), expires=ENDLESS, head=encode(note)
+        kind=CALLBACK, id=entry.id, owner=entry.owner, created=time.time(), expires=until + DAY, head=encode(note)
     )
     records.add(record, {}, UNBOUNDED)
+
+
+def all_notes(records: Records) -> list[Record]:
+    return records.newest(CALLBACK, None, "", UNBOUNDED.most, (time.time(), ENDLESS))
 
 
 def find_note(records: Records, id: str, owner: str) -> CallbackNote | None:
@@ -47,7 +52,7 @@ def write_try(records: Records, id: str, owner: str, note: CallbackNote, deliver
         head = structs.replace(decode_head(job.head), callback=delivery)
         records.change(KIND, id, encode(head), job.expires)
     if delivery.state == "waiting":
-        records.change(CALLBACK, id, encode(note), ENDLESS)
+        records.change(CALLBACK, id, encode(note), note.until + DAY)
     else:
         records.delete(CALLBACK, id, owner)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from msx_frontend.deferred.callbacks.records import write_try
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer
 from msx_frontend.deferred.records import CALLBACK
 from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.store.records import DAY
 from msx_frontend.store.store import Store
 from msx_net.outgoing.allowed import AllowedHosts
 from tests.frontend.deferred.test_jobs import Served, serving
@@ -172,10 +174,26 @@ def test_the_next_server_sends_what_is_left(tmp_path: Path, monkeypatch: pytest.
             monkeypatch.setattr(schedule, "FIRST", 100.0)
             await until(lambda: len(second.sent) >= 2)
             assert {told["data"]["id"] for _, _, told in second.sent} == {running, open_job}
-        monkeypatch.setattr("msx_frontend.deferred.callbacks.callbacks.time.time", lambda: 4e9)
+        later = time.time() + 3600
+        monkeypatch.setattr("msx_frontend.deferred.callbacks.callbacks.time.time", lambda: later)
         async with calling(tmp_path, third := FakeSender()) as served:
             await until(lambda: len(third.sent) == 2)
             await until(lambda: not callbacks_of(served).waiting)
+
+    run(test())
+
+
+def test_a_callback_that_no_server_sends_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test() -> None:
+        async with calling(tmp_path, FakeSender(CallbackAnswer(500))) as served:
+            monkeypatch.setattr(schedule, "FIRST", 100.0)
+            await served.ended(await served.defer(x_msx_callback=URL))
+        later = time.time() + 3 * DAY
+        store = Store(tmp_path / "store.db", lambda: later)
+        assert CALLBACK in await store.totals()
+        await store.sweep()
+        assert await store.totals() == {}
+        store.close()
 
     run(test())
 
