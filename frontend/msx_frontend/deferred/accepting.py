@@ -9,9 +9,8 @@ import msgspec
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.deferred.book import Accepted, WantedJob
-from msx_frontend.deferred.callbacks.errors import WrongCallback
 from msx_frontend.deferred.errors import KeyInUse, WrongIdempotencyKey
-from msx_frontend.deferred.records import Deferred, kept_headers
+from msx_frontend.deferred.records import CALLBACK_HEADER, Deferred, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_net.http.failures import reported
 from msx_net.http.family import Family, ReplySink
@@ -59,7 +58,7 @@ class Acceptance:
         unpacked = not family.takes_as_sent
         target = head.target.encode("latin-1")
         headers = kept_headers(head.raw_headers, unpacked=unpacked)
-        wished = Wished(head.path, head.header(b"idempotency-key"), head.header(b"x-msx-callback"))
+        wished = Wished(head.path, head.header(b"idempotency-key"), head.header(CALLBACK_HEADER))
         return DeferredTemplate(self, wished, Deferred(target, headers, b""))
 
     def begin(self, asked: Deferred, wished: Wished, owner: str, sink: ReplySink) -> None:
@@ -68,7 +67,7 @@ class Acceptance:
         if len(key) > LONGEST_KEY:
             raise WrongIdempotencyKey(LONGEST_KEY)
         if wished.callback:
-            self._check_callback(wished.callback, owner)
+            self._runner.check_callback(wished.callback, owner)
         twin = owner, asked.target, key
         if key and twin in self._begun:
             raise KeyInUse
@@ -78,11 +77,6 @@ class Acceptance:
         task = asyncio.get_running_loop().create_task(self._accept(asked, wished, twin, sink))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    def _check_callback(self, url: str, owner: str) -> None:
-        if (callbacks := self._runner.callbacks) is None:
-            raise WrongCallback("no callbacks are sent: callback_hosts in the server's config.properties does it")
-        callbacks.check(url, owner)
 
     async def _accept(self, asked: Deferred, wished: Wished, twin: Twin, sink: ReplySink) -> None:
         """Goes on to the end, also where the client has left."""

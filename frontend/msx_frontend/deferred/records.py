@@ -20,6 +20,8 @@ LEFT_OUT = frozenset(
 """Headers that are not kept: they are of a connection, or secret."""
 ENDLESS = 1e12
 """The end of a record that no sweep removes, in seconds since the epoch: of what has not ended."""
+CALLBACK_HEADER = b"x-msx-callback"
+"""The header with the URL that is told of a job's end."""
 CANCELLED = 499
 """The status of a job that was cancelled."""
 

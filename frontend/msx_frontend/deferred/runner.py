@@ -9,6 +9,7 @@ from functools import partial
 from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
 from msx_frontend.deferred.book import Accepted, JobBook, Kept, WantedJob
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
+from msx_frontend.deferred.callbacks.errors import WrongCallback
 from msx_frontend.deferred.ends import AGAIN_AFTER, AGAIN_AT_MOST, JobEnds, failure
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.fair_queue import FairQueue
@@ -106,6 +107,13 @@ class DeferredJobs:
         await self._tasks.close()
         if self.callbacks is not None:
             await self.callbacks.close()
+
+    def check_callback(self, url: str, owner: str) -> None:
+        """Look whether this URL may be told of the end of a job, before that is accepted. Raises WrongCallback,
+        TooManyCallbacks."""
+        if self.callbacks is None:
+            raise WrongCallback("no callbacks are sent: callback_hosts in the server's config.properties does it")
+        self.callbacks.check(url, owner)
 
     async def accept(self, asked: Deferred, wanted: WantedJob) -> Accepted:
         """Write the request to the disk, to be run: also where the client leaves. Raises as `JobBook.accept` does."""

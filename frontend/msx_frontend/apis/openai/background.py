@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from msx_frontend.deferred.book import Kept, WantedJob
-from msx_frontend.deferred.records import Deferred, LateReply, kept_headers
+from msx_frontend.deferred.records import CALLBACK_HEADER, Deferred, LateReply, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.generation.text_request import TextRequest
@@ -40,9 +40,12 @@ class BackgroundResponses:
     async def accept(self, request: TextRequest, outline: Response) -> Response:
         """Write the request to the disk, to be run, also where the client leaves; returns the response so far."""
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers]
+        owner, callback = owner_of_key(request.asker), dict(headers).get(CALLBACK_HEADER, b"").decode("latin-1")
+        if callback:
+            self._jobs.check_callback(callback, owner)
         asked = Deferred(PATH.encode(), kept_headers(headers, unpacked=True), request.body)
         parts = {OUTLINE: msgspec.json.encode(outline)}
-        accepted = await self._jobs.accept(asked, WantedJob(PATH, owner_of_key(request.asker), parts=parts))
+        accepted = await self._jobs.accept(asked, WantedJob(PATH, owner, callback=callback, parts=parts))
         return _response(outline, accepted.job, None)
 
     async def find(self, id: str, owner: str) -> Response | None:

@@ -95,6 +95,20 @@ def test_a_url_is_told_of_the_end(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_response_in_the_background_calls_back(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with calling(tmp_path, sender := FakeSender(), keeps=True) as served:
+            body = {"input": "hi", "background": True}
+            asked = served.speaker.begin("/v1/responses", body, x_msx_callback=URL)
+            id = (await asked.finish()).json["id"]
+            await until(lambda: sender.sent)
+            assert sender.sent[0][2]["data"]["id"] == id.removeprefix("resp_")
+            refused = await served.speaker.begin("/v1/responses", body, x_msx_callback="https://other.org").finish()
+            assert (refused.status, "is not in callback_hosts" in refused.body.decode()) == (400, True)
+
+    run(test())
+
+
 def test_failures_and_cancellations_are_told(tmp_path: Path) -> None:
     async def test() -> None:
         async with calling(tmp_path, sender := FakeSender(), begins=False) as served:
