@@ -6,6 +6,8 @@ import time
 from collections.abc import Collection
 from functools import partial
 
+from msgspec import structs
+
 from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
 from msx_frontend.deferred.book import Accepted, JobBook, Kept, WantedJob
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
@@ -131,8 +133,8 @@ class DeferredJobs:
         it."""
         if (known := self._entries.get(kept.id)) is not None:
             return known
-        entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, kept.head)
-        entry.head.state = "running" if runs else "queued"
+        head = structs.replace(kept.head, state="running" if runs else "queued")  # its own: `kept` stays as it was
+        entry = self._entries[kept.id] = Entry(kept.id, kept.owner, kept.created, head)
         for listener in self.ends.listeners:
             listener.added(entry)
         if runs:
