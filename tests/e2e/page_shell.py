@@ -20,6 +20,8 @@ PORTS = {
     "7070": "grpc_inference_port={}",
     "7071": "grpc_management_port={}",
 }
+LIMIT = 300
+"""Seconds of a command."""
 REFUSED = 22
 """curl's exit code for a status from 400."""
 _CHANGES_THE_SHELL = re.compile(r"(\w+=\S|cd )")
@@ -28,8 +30,8 @@ _CHANGES_THE_SHELL = re.compile(r"(\w+=\S|cd )")
 class PageShell:
     """`translate` gives a text of the page its ports; `run` types a command."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, limit: int = LIMIT) -> None:
+        self.folder, self._limit = folder, limit
         self.ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
         self._said: list[str] = []
         self._config = folder / "free-ports.properties"
@@ -78,7 +80,7 @@ class PageShell:
     def _bash(self, command: str) -> subprocess.CompletedProcess[str]:
         script = "\n".join([*self._said, command])
         return subprocess.run(
-            ["bash", "-c", script], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=300
+            ["bash", "-c", script], cwd=self.folder, env=self.env, capture_output=True, text=True, timeout=self._limit
         )
 
     def _wait(self) -> None:

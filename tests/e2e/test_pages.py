@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.checkpoint import write_qwen
-from tests.e2e.page_shell import PageShell
+from tests.e2e.page_shell import LIMIT, PageShell
 from tests.pages import ROOT, blocks, files, pages, shows
 from tests.plugins import install
 from tests.project.test_mosec_page import BLOCKS as MOSEC
@@ -29,6 +29,8 @@ class Needs:
     mindspore: bool = False
     long: bool = False
     collectives: bool = False
+    minutes: int = 0
+    """Time that the page may take; 0: that of other tests."""
 
 
 def copy_example(shell: PageShell, name: str, to: str = ".") -> Path:
@@ -181,7 +183,7 @@ PAGES = {
     "docs/server.md": Needs(),
     "docs/workflows.md": Needs(pets),
     "docs/wrong-answers.md": Needs(net_and_checkpoint, mindspore=True, long=True),
-    "examples/chat/README.md": Needs(example("chat"), mindspore=True, long=True),
+    "examples/chat/README.md": Needs(example("chat"), mindspore=True, long=True, minutes=30),
     "examples/digits/README.md": Needs(example("digits"), mindspore=True, long=True),
     "examples/forecast/README.md": Needs(example("forecast"), mindspore=True, long=True),
     "examples/image-stages/README.md": Needs(example("image-stages"), mindspore=True, long=True),
@@ -269,6 +271,7 @@ def runs(page: str, command: str) -> bool:
 def marked(page: str, needs: Needs) -> object:
     marks = [pytest.mark.mindspore] * needs.mindspore + [pytest.mark.long] * needs.long
     marks += [pytest.mark.collectives] * needs.collectives
+    marks += [pytest.mark.timeout(60 * needs.minutes)] if needs.minutes else []
     return pytest.param(page, marks=marks)
 
 
@@ -276,7 +279,7 @@ def marked(page: str, needs: Needs) -> object:
 def test_what_a_page_says_happens(page: str, tmp_path: Path) -> None:
     folder = tmp_path / (Path(page).parent.name or "checkout")
     folder.mkdir()
-    shell = PageShell(folder)
+    shell = PageShell(folder, 60 * PAGES[page].minutes or LIMIT)
     text = (ROOT / page).read_text()
     try:
         PAGES[page].prepare(shell)

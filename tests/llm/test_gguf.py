@@ -56,7 +56,7 @@ def test_logits(
         return
     with emulation():
         found = all_logits(make_flat("npu", made, "float16", SHAPE), TOKENS, 0, (20,))
-    near(found, wanted, 2 * ROUNDING["float16"])
+    near(found, wanted, 4 * ROUNDING["float16"])  # models of 256 numbers a token are rounded so without blocks, too
 
 
 def logits(folder: Path, graphs: bool) -> Any:

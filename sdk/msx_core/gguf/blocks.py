@@ -55,7 +55,7 @@ def _q5_0(blocks: Array) -> Codes:
 
 def _q5_1(blocks: Array) -> Codes:
     codes = _halves(blocks[..., 8:]) | _fifth(blocks[..., 4:8])
-    return _shifted(codes, 0, _floats(blocks, 0), _floats(blocks, 2))
+    return _shifted(codes, 16, _floats(blocks, 0), _floats(blocks, 2))
 
 
 def _q8_0(blocks: Array) -> Codes:
@@ -70,7 +70,7 @@ def _q4_k(blocks: Array) -> Codes:
 def _q5_k(blocks: Array) -> Codes:
     lower = _halves(blocks[..., 48:].reshape(*blocks.shape[:-1], 4, 32)).reshape(*blocks.shape[:-1], 8, 32)
     upper = blocks[..., None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
-    return _shifted(lower | upper << 4, 0, *_sixths(blocks))
+    return _shifted(lower | upper << 4, 16, *_sixths(blocks))
 
 
 def _q6_k(blocks: Array) -> Codes:
@@ -113,7 +113,8 @@ def _scaled(codes: Array, middle: int, scales: Array) -> Codes:
 
 
 def _shifted(codes: Array, middle: int, scales: Array, least: Array) -> Codes:
-    """Numbers are scale * code + least; where the scale is 0, all are the least: then that is the scale, times 1."""
+    """Numbers are scale * code + least, codes from the middle of their range on, near which most zero points are.
+    Where the scale is 0, all are the least: then that is the scale, times 1."""
     flat = scales == 0
     codes = np.where(flat[..., None], 1, codes).astype(np.int8) - np.int8(middle)
     with np.errstate(all="ignore"):  # of a damaged file
