@@ -6,6 +6,7 @@ import pytest
 
 from msx_frontend.models.startup.huggingface_folders import HuggingFaceError, link_checkpoints
 from msx_frontend.models.startup.servable_folders import PackedServables
+from tests.gguf_models import small
 
 
 def make(folder: Path) -> Path:
@@ -27,6 +28,20 @@ def test_by_name_and_by_folder(tmp_path: Path) -> None:
     assert (packed.archives, packed.failures) == ([into / "mine", into / "llama"], [])
     assert (into / "mine" / "MAR-INF" / "MANIFEST.json").is_file()
     assert linked(into, f"mine={folder}").archives == [into / "mine"], "again, at the next start"
+
+
+def test_gguf_files(tmp_path: Path) -> None:
+    """The file itself, and the folder of one."""
+    (tmp_path / "given").mkdir()
+    file, into = small(tmp_path / "given" / "tiny.gguf"), tmp_path / "into"
+    packed = linked(into, str(file), f"mine={file.parent}")
+    assert (packed.archives, packed.failures) == ([into / "tiny", into / "mine"], [])
+    assert all((into / name / "tiny.gguf").resolve() == file for name in ("tiny", "mine"))
+    assert (into / "tiny" / "config.json").is_file()
+    small(file, {"general.architecture": "mamba"})
+    [(sentence, name)] = linked(into, str(file)).failures
+    assert name == "tiny"
+    assert "the architecture mamba is not read from GGUF" in sentence
 
 
 def test_one_that_is_not_there_does_not_stop_the_others(tmp_path: Path) -> None:
