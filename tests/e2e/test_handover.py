@@ -194,3 +194,32 @@ def test_a_stop_ends_both(server: RunningServer, tmp_path: Path) -> None:
     (tmp_path / "2").touch()
     assert stream.end() == "1\n2\n"
     assert server.process.wait(60) == 0
+
+
+def test_a_job_ends_where_it_began_and_another_is_run_by_the_new_server(tmp_path: Path) -> None:
+    pack_service("slow", new_store(tmp_path), config="minWorkers: 2\nmaxWorkers: 2\n")
+    properties = f"{SUPERVISED}jobs=true\njobs_at_once=1\n"
+    mark, hold = tmp_path / "mark", tmp_path / "hold"
+    with run_server(tmp_path, "--models", "slow.mar", properties=properties, fork=False) as server:
+        runs = deferred(server, {"seconds": 60, "hold": str(hold), "mark": str(mark)})
+        wait_until(mark.exists, "the job runs")
+        waits = deferred(server, {"seconds": 0, "mark": str(tmp_path / "other")})
+        before = upgraded(server)
+        wait_until(lambda: state_of(server, waits) == "done", "the other job has ended", server.tail)
+        assert (state_of(server, runs), is_running(before)) == ("running", True)
+        assert server.inference.get(f"/jobs/{runs}/result").status_code == 202
+        hold.touch()
+        wait_until(lambda: state_of(server, runs) == "done", "the job has ended", server.tail)
+        assert server.inference.get(f"/jobs/{runs}/result").json() == {"slept": 60}
+        wait_until(lambda: not is_running(before), "the frontend before has ended")
+        assert mark.read_text() == "started\ndone\n"
+
+
+def deferred(server: RunningServer, order: dict[str, object]) -> str:
+    reply = server.inference.post("/predictions/slow", json=order, headers={"Prefer": "respond-async"})
+    assert reply.status_code == 202, reply.text
+    return str(reply.json()["id"])
+
+
+def state_of(server: RunningServer, job: str) -> str:
+    return str(server.inference.get(f"/jobs/{job}").json()["state"])

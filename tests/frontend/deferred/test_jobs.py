@@ -571,3 +571,32 @@ def test_a_job_waits_for_its_models_days_at_most(tmp_path: Path, monkeypatch: py
             assert second.speaker.jobs == []
 
     run(test())
+
+
+def test_jobs_that_the_server_before_runs_are_left_to_it(tmp_path: Path) -> None:
+    """Until it has ended: then those that it has not ended run here."""
+
+    async def test() -> None:
+        async with serving(tmp_path, words("a"), begins=False) as served:
+            ended, open_still = await served.defer(), await served.defer()
+            next_one = DeferredJobs(JobBook(served.store, 1.0, 100, 1 << 20), 4, 10_000, key_of)
+            await next_one.begin(served.speaker.app.direct(), [ended, open_still])
+            accepted_later = await served.defer()
+            assert set(next_one.running) == {ended, open_still}
+            entry = next_one.find(ended, "")
+            assert entry is not None
+            head, reply = JobHead(PATH, state="done", status=200), LateReply(200, [], b"a")
+            await served.runner.book.end(ended, head, reply, lambda records, kept: None)
+            await next_one.look_elsewhere(over=False)
+            assert (next_one.find(ended, ""), entry.head.state) == (None, "done")
+            assert open_still in next_one.running
+            await next_one.look_elsewhere(over=True)
+            for id in (open_still, accepted_later):
+                while (found := next_one.find(id, "")) is not None:
+                    await next_one.wait(found)
+                late = await next_one.book.reply(id, "")
+                assert late is not None
+                assert late.status == 200
+            await next_one.close()
+
+    run(test())
