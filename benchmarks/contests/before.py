@@ -10,6 +10,7 @@ import click
 
 from benchmarks.reports.figures import Interval, figure, median, median_interval, paired_ratio
 from benchmarks.reports.table import Report, Table, Target
+from benchmarks.servers.msx import OWN_PROPERTIES
 
 BEFORE = "before"
 """The setting of a server of another checkout: usually of the commit before a change."""
@@ -34,13 +35,26 @@ class Pair(NamedTuple):
 
 
 def before_option(measure: Callable[..., None]) -> Callable[..., None]:
-    """Adds the option `--before`, which is None or the path of an `msx-serve`."""
+    """Adds the option `--before`, which is None or the path of an `msx-serve`; and `--supervised`, for the servers of
+    this environment alone."""
     path = click.Path(exists=True, dir_okay=False, path_type=Path)
     option: Callable[[Callable[..., None]], Any] = click.option(
         "--before", type=path, help="msx-serve of another checkout, which takes part in each setting of ours."
     )
-    decorated: Callable[..., None] = option(measure)
+    supervised: Callable[[Callable[..., None]], Any] = click.option(
+        "--supervised",
+        is_flag=True,
+        expose_value=False,
+        callback=_supervise,
+        help="Our servers, but for that of --before, have supervisor=true: its cost, with the same msx-serve.",
+    )
+    decorated: Callable[..., None] = supervised(option(measure))
     return decorated
+
+
+def _supervise(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        OWN_PROPERTIES.append("supervisor=true")
 
 
 def name_before(name: str) -> str:

@@ -34,6 +34,10 @@ enable_model_api=true
 """
 
 
+OWN_PROPERTIES: list[str] = []
+"""Further lines of config.properties of servers that are started by this environment's `msx-serve`."""
+
+
 @dataclass(frozen=True)
 class Server:
     store: Path
@@ -61,7 +65,12 @@ class Server:
         return [self.process, *self.workers()]
 
     def workers(self) -> list[psutil.Process]:
-        return [child for child in self.process.children() if _is_worker(child)]
+        return [child for child in [*self.process.children(), *self._beside()] if _is_worker(child)]
+
+    def _beside(self) -> list[psutil.Process]:
+        """The other children of its supervisor, if it has one."""
+        parent = self.process.parent()
+        return parent.children() if parent is not None and "msx_frontend.supervision" in parent.cmdline() else []
 
     def _token(self) -> str | None:
         if self.info["key_file"] is None:
@@ -138,8 +147,12 @@ def start(store: Path, service: str, *, tokens: bool, program: Path | None = Non
 
     `program` is an `msx-serve` of another checkout; by default it is this environment's.
     """
-    program = program or _own_program()
-    flags = ["--ts-config", str(store.parent / "config.properties"), "--model-store", str(store)]
+    settings = store.parent / "config.properties"
+    if program is None and OWN_PROPERTIES:
+        settings = store.parent / "own.properties"
+        settings.write_text("\n".join([settings.with_name("config.properties").read_text(), *OWN_PROPERTIES, ""]))
+    program = (program or _own_program()).absolute()
+    flags = ["--ts-config", str(settings), "--model-store", str(store)]
     flags += [
         "--models",
         service if service == ALL else f"{service}.mar",

@@ -8,11 +8,13 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import psutil
 
 from benchmarks.cli.benchmark import benchmark, progress
+from benchmarks.contests.before import Pair, before_option, compare
 from benchmarks.load.client import Address, Connection
 from benchmarks.peers import torchserve
 from benchmarks.peers.venv import NotInstalled
@@ -56,6 +58,7 @@ class Run:
 @click.option("--archive-size", default=1000, type=click.IntRange(1), help="MB (10^6 bytes) of the large archive.")
 @click.option("--archive-runs", default=3, type=click.IntRange(0), help="With the large archive.")
 @click.option("--peer/--no-peer", default=True, help="Compare with TorchServe.")
+@before_option
 def main(
     report: Report,
     runs: int,
@@ -66,6 +69,7 @@ def main(
     archive_size: int,
     archive_runs: int,
     peer: bool,
+    before: Path | None,
 ) -> None:
     """Start a server with an echo model in a fresh store, ask it, weigh it, stop it; and with a large archive.
 
@@ -73,9 +77,11 @@ def main(
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the first run writes what pip leaves where it installs
     times = help_times(HELPS)
-    measured, theirs = [], _Peer(report, wanted=peer)
+    measured, earlier, theirs = [], list[Run](), _Peer(report, wanted=peer)
     for number in range(runs + 1):
         measured.append(_run(requests, connections, workers, tokens=tokens))
+        if before is not None:
+            earlier.append(_run(requests, connections, workers, tokens=tokens, program=before))
         theirs.run()
         progress(f"start: {'warm-up' if number == 0 else f'run {number} of {runs}'}")
     counted = measured[1:]
@@ -87,6 +93,7 @@ def main(
         _target("echo worker resident, MB", [run.worker for run in counted], WORKER),
         help_target(times),
     ]
+    compare(report, [], what="Start", costs=_pairs(counted, earlier[1:]) if earlier else ())
     panels: dict[str, dict[str, Values]] = {"echo": {OURS: [run.first_answer for run in counted]}}
     if theirs.seconds:
         panels["echo"][PEER] = theirs.seconds[1:]
@@ -127,10 +134,18 @@ def _beside(seconds: Mapping[str, Values]) -> Table:
     return Table("Start to first answer, s", ("server", "median", "lowest – highest"), rows)
 
 
-def _run(requests: int, connections: int, workers: int, *, tokens: bool) -> Run:
+def _pairs(now: Sequence[Run], before: Sequence[Run]) -> list[Pair]:
+    figures = {
+        "s to the first answer": [(run.first_answer, old.first_answer) for run, old in zip(now, before, strict=True)],
+        "MB of the frontend": [(run.frontend, old.frontend) for run, old in zip(now, before, strict=True)],
+    }
+    return [Pair("echo", unit, [one for one, _ in both], [one for _, one in both]) for unit, both in figures.items()]
+
+
+def _run(requests: int, connections: int, workers: int, *, tokens: bool, program: Path | None = None) -> Run:
     with new_store("echo", f"minWorkers: {workers}\nmaxWorkers: {workers}\n") as store:
         began = time.monotonic()
-        server = start(store, "echo", tokens=tokens)
+        server = start(store, "echo", tokens=tokens, program=program)
         try:
             returned = time.monotonic()
             asyncio.run(_first_answer(server.address))
