@@ -1,4 +1,4 @@
-"""Gives the memory of parameters back to the system, where they are in the memory of the host."""
+"""Gives memory of the host back to the system: that of parameters, and what compiling has left."""
 
 import ctypes
 import mmap
@@ -18,6 +18,12 @@ def release(parameters: Iterable[Any]) -> None:
     """
     for parameter in parameters:
         _release(parameter.data_ptr(), int(parameter.nbytes))
+
+
+def trim() -> None:
+    """The C library keeps what is freed; compiling a graph frees much of what it takes."""
+    if hasattr(_libc, "malloc_trim"):  # only glibc has it
+        _libc.malloc_trim(0)
 
 
 def _release(address: int, size: int) -> None:

@@ -12,6 +12,7 @@ from mindspore import Tensor
 from msx_core.mindspore.loading import without_data
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
+from msx_llm.kernels.cpu.pages import trim
 from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
 from msx_llm.kernels.cpu.slots import SlotLayout
@@ -128,12 +129,14 @@ class SlotRunner:
         shape = self._shapes.later[0]
         self._run_padding(shape)
         self._shapes.compiled(shape)
+        trim()
         return shape.name
 
     def _run_all(self, shapes: Sequence[StepShape], report: Callable[[str], None]) -> None:
         for number, shape in enumerate(shapes, 1):
             report(f"{shape.name} ({number} of {len(shapes)})")
             self._run_padding(shape)
+        trim()
 
     def _run_padding(self, shape: StepShape) -> None:
         _, size, context, every = shape
