@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from msx_core.config import ModelConfig
-from msx_frontend.assembly import context, http_front
+from msx_frontend.assembly import context, http_front, monitoring
 from msx_frontend.assembly.devices import ServerDevices
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.errors import DevicesHeldError
 from msx_frontend.keys.opening import open_keys
+from msx_frontend.metrics.system import SystemMetrics
 from msx_frontend.resources.limits import parallel_starts, worker_processes
 from msx_net.heartbeats import StreamHeartbeats
 from tests.frontend.assembly.in_process import config_of, started
@@ -99,6 +100,24 @@ def test_the_silence_of_a_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     async def test() -> None:
         async with AsyncExitStack() as parts:
             await started(config_of(tmp_path, stream_heartbeat=7.0), parts)
+
+    run(test())
+    assert given == [7.0]
+
+
+def test_the_time_between_two_looks_at_the_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    inner = SystemMetrics
+
+    def noted(collect: Any, add: Any, interval: float) -> Any:
+        given.append(interval)
+        return inner(collect, add, interval)
+
+    monkeypatch.setattr(monitoring, "SystemMetrics", noted)
+
+    async def test() -> None:
+        async with AsyncExitStack() as parts:
+            await started(config_of(tmp_path, disable_system_metrics=False, metric_time_interval=7), parts)
 
     run(test())
     assert given == [7.0]
