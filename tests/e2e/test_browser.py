@@ -194,16 +194,22 @@ def test_jobs_are_listed_and_cancelled_by_the_keyboard(server: RunningServer, ta
     first = "return document.querySelector('tbody tr').innerText"
     wait_until(lambda: "queued" in tab.driver.execute_script(first), "the newest is the first", lambda: tab.text)
     tab.driver.execute_script("window.confirm = () => true")
-    tab.one(f"#remove-{running}").send_keys("\n")
+    press_enter(tab, running)
     tab.wait_for(f"{running}: cancelled")
     wait_until(
         lambda: tab.driver.execute_script("return document.activeElement.id") == f"remove-{running}", "the focus"
     )
     wait_until(lambda: "done" in tab.driver.execute_script(first), "the next one runs", lambda: tab.text)
     for id in (done, running, queued):
-        tab.one(f"#remove-{id}").send_keys("\n")
+        press_enter(tab, id)
         tab.wait_for(f"{id}: forgotten")
     tab.wait_for("There are no such jobs.")
+
+
+def press_enter(tab: Browser, id: str) -> None:
+    """On the button of this job, which may be drawn anew meanwhile: then the keyboard is on the new one."""
+    tab.driver.execute_script(f"document.querySelector('#remove-{id}').focus()")
+    tab.keys("ENTER")
 
 
 def defer(server: RunningServer, text: str) -> str:

@@ -68,23 +68,23 @@ class Jobs extends HTMLElement {
     this.asking = false;
   }
 
+  /** Ages are of the last ten seconds: what a reader has marked stays as long. */
   #draw() {
     if (!this.page) return;
     const now = Date.now() / 1000;
-    const rows = this.page.jobs.map((one) => ({ ...one, age: age(now - one.created) }));
-    show(this.list, [rows, this.page.next], () => [
-      table("Jobs", this.#columns(), rows, "There are no such jobs."),
+    show(this.list, [this.page, Math.floor(now / 10)], () => [
+      table("Jobs", this.#columns(now), this.page.jobs, "There are no such jobs."),
       this.page.next && this.most < 1000 ? h("p", {}, h("button", { type: "button", id: "more", onclick: () => {
         this.most = Math.min(this.most * 4, 1000);
         this.#ask();
       } }, "Show more")) : null]);
   }
 
-  #columns() {
+  #columns(now) {
     return [
       { name: "Job", first: true, value: (one) => h("code", {}, one.id) },
       { name: "State", first: true, value: (one) => stateOf(one) },
-      { name: "Age", number: true, value: (one) => one.age },
+      { name: "Age", number: true, value: (one) => age(now - one.created) },
       { name: "Key", value: (one) => one.key || NONE },
       { name: "Path", value: (one) => one.path },
       { name: "Callback", value: (one) => callbackOf(one.callback) },
