@@ -73,8 +73,10 @@ class DeferredJobs:
             if entry.id not in still_open:
                 self._elsewhere.discard(entry.id)
                 kept = await self.book.find(entry.id, entry.owner)
-                entry.head.state = "done" if kept is None else kept.head.state
+                entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
                 self._forget(entry)
+                if self.callbacks is not None:
+                    self.callbacks.ended(entry)  # the other server wrote it, and sends none any more
             elif over:
                 self._elsewhere.discard(entry.id)
                 entry.head.state = "queued"

@@ -12,17 +12,19 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.deferred.book import JobBook
 from msx_frontend.deferred.callbacks import callbacks as module
 from msx_frontend.deferred.callbacks import schedule
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
 from msx_frontend.deferred.callbacks.records import write_try
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer
 from msx_frontend.deferred.records import CALLBACK
+from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import DAY
 from msx_frontend.store.store import Store
 from msx_net.outgoing.allowed import AllowedHosts
-from tests.frontend.deferred.test_jobs import Served, serving
+from tests.frontend.deferred.test_jobs import Served, key_of, serving
 from tests.frontend.generation.speaker import words
 from tests.loops import run, until
 
@@ -193,6 +195,28 @@ def test_the_next_server_sends_what_is_left(tmp_path: Path, monkeypatch: pytest.
         async with calling(tmp_path, third := FakeSender()) as served:
             await until(lambda: len(third.sent) == 2)
             await until(lambda: not callbacks_of(served).waiting)
+
+    run(test())
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_a_job_that_the_server_before_ends_is_told(tmp_path: Path, is_kept: bool) -> None:
+    """Or gives its place back, where it was forgotten meanwhile."""
+
+    async def test() -> None:
+        async with calling(tmp_path, first := FakeSender(), begins=False) as served:
+            id = await served.defer(x_msx_callback=URL)
+            callbacks = Callbacks(served.store, sender := FakeSender(), AllowedHosts(["*.example"]), 100)  # type: ignore[arg-type]
+            next_one = DeferredJobs(JobBook(served.store, 1.0, 100, 1 << 20), 4, 10_000, key_of, callbacks)
+            await next_one.begin(served.speaker.app.direct(), [id])
+            assert (await served.get(id, "DELETE")).json["state"] == "cancelled"
+            if not is_kept:
+                assert (await served.get(id, "DELETE")).json["state"] == "forgotten"
+            await next_one.look_elsewhere(over=False)
+            await until(lambda: not callbacks.waiting)
+            assert [told["type"] for _, _, told in sender.sent] == ["job.cancelled"] * is_kept
+            assert first.sent == []
+            await next_one.close()
 
     run(test())
 
