@@ -11,7 +11,7 @@ import msgspec
 
 from msx_core.replies.stream_heartbeat import is_event_stream
 from msx_core.service_errors import BadRequest, ResourceNotFound, ServiceUnavailable
-from msx_frontend.apis.jobs.events import growing, last_event, numbered
+from msx_frontend.apis.jobs.events import growing, last_event, whole
 from msx_frontend.apis.jobs.listing import JobPage, PageAsked, page_of
 from msx_frontend.apis.jobs.status import JobStatus, status_of
 from msx_frontend.deferred.book import Kept
@@ -76,7 +76,7 @@ class JobAnswers:
         kept, late = await self._ended(id, owner)
         _check_events(is_event_stream(late.headers))
         last.check(kept.head.run)
-        return Reply(b"".join(numbered(late.body, kept.head.run, last.number)[0]), 200, EVENT_STREAM)
+        return Reply(whole(late.body, kept.head.run, last.number), 200, EVENT_STREAM)
 
     async def remove(self, request: Request) -> Reply:
         id, owner = await self._whose(request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -13,7 +14,11 @@ from msx_frontend.deferred.errors import JobRanAgain
 from msx_frontend.deferred.sink import LateSink
 from msx_net.http.failures import failure_event
 
-END = b"\n\n"
+END = re.compile(rb"\n\r?\n|\r\r")
+"""The end of an event: an empty line, whatever ends lines."""
+LONGEST_END = b"\n\r\n"
+AT_ONCE = 1 << 16
+"""Bytes that are looked through before others have their turn on the loop."""
 
 
 class LastEvent(NamedTuple):
@@ -38,33 +43,52 @@ def last_event(text: str) -> LastEvent:
     return LastEvent(found[1], int(found[2]))
 
 
+class NumberedEvents:
+    """Reads the whole events of a stream, which may grow, a piece at a time: each with its id."""
+
+    def __init__(self, data: bytes | bytearray, run: str, last: int) -> None:
+        """Leave out those up to number `last`."""
+        self._data, self._run, self._last = data, run.encode(), last
+        self._number = self._start = self._searched = 0
+        """The number, from 0, and the start of the event that is not whole; how far its end was looked for."""
+
+    @property
+    def is_behind(self) -> bool:
+        return self._searched < len(self._data)
+
+    def read(self) -> bytes:
+        """The events that end in the next AT_ONCE bytes."""
+        found: list[bytes | bytearray] = []
+        at = max(self._start, self._searched - len(LONGEST_END) + 1)
+        self._searched = min(self._searched + AT_ONCE, len(self._data))
+        while (end := END.search(self._data, at, self._searched)) is not None:
+            self._number, at = self._number + 1, end.end()
+            if self._number > self._last:
+                found += (b"id: %b-%d\n" % (self._run, self._number), self._data[self._start : at])
+            self._start = at
+        return b"".join(found)
+
+
+async def whole(data: bytes, run: str, last: int) -> AsyncIterator[bytes]:
+    """The events of a stream that has ended behind number `last`."""
+    events = NumberedEvents(data, run, last)
+    while events.is_behind:
+        if found := events.read():
+            yield found
+        await asyncio.sleep(0)
+
+
 async def growing(entry: Entry, sink: LateSink, last: int) -> AsyncIterator[bytes]:
     """The events of this stream behind number `last`, while it grows. A job that runs again ends it with an error,
     since another answer begins."""
-    run, read, number = entry.head.run, 0, 0
-    while True:
-        is_open = entry.is_open
-        if is_open and entry.sink is not sink:
+    events = NumberedEvents(sink.data, entry.head.run, last)
+    while events.is_behind or entry.is_open:
+        if entry.is_open and entry.sink is not sink:
             yield failure_event(sink.known.family, JobRanAgain(), EventTail())
             return
-        data = bytes(sink.data[read:])
-        found, size = numbered(data, run, last, number)
-        number += data.count(END)
-        read += size
-        if found:
-            yield b"".join(found)
-        if not is_open:
-            return
-        await entry.wait()
-
-
-def numbered(data: bytes, run: str, last: int, before: int = 0) -> tuple[list[bytes], int]:
-    """The whole events in `data` behind number `last`, each with its id, and the bytes of all whole ones. `before`
-    is the number of events before them."""
-    *events, rest = data.split(END)
-    found = [
-        b"id: %b-%d\n%b%b" % (run.encode(), number, event, END)
-        for number, event in enumerate(events, before + 1)
-        if number > last
-    ]
-    return found, len(data) - len(rest)
+        if not events.is_behind:
+            await entry.wait()
+            continue
+        if found := events.read():
+            yield found
+        await asyncio.sleep(0)
