@@ -138,13 +138,16 @@ class JobBook:
         found = await self.part(id, owner, REPLY)
         return decode_reply(found) if found else None
 
-    async def end(self, id: str, head: JobHead, reply: LateReply | None, also: Also) -> None:
-        """Write how it ended, and what `also` changes then, and forget what was asked. Raises ReplyNotKept; then
-        nothing is changed."""
+    async def end(self, id: str, owner: str, head: JobHead, reply: LateReply | None, also: Also) -> JobHead:
+        """Write how it ended, and what `also` changes then, and forget what was asked. Returns how it stands: as
+        another server wrote it that ended it first. Raises ReplyNotKept; then nothing is changed."""
         now = time.time()
         expires = now + self.days * DAY
 
-        def write(records: Records) -> None:
+        def write(records: Records) -> JobHead:
+            found = records.find(KIND, id, owner, 0.0)
+            if found is None or found.expires < ENDLESS:
+                return head if found is None else decode_head(found.head)
             records.change(KIND, id, encode(head), expires)
             if head.note:
                 records.keep_until(IDEMPOTENCY, head.note, expires)
@@ -153,8 +156,9 @@ class JobBook:
             if reply is not None:
                 self._add_reply(records, id, encode(reply), now)
             also(records, expires)
+            return head
 
-        await self._store.run(write)
+        return await self._store.run(write)
 
     async def delete(self, id: str, owner: str) -> bool:
         """Together with its Idempotency-Key and its callback. False where there is no such job."""

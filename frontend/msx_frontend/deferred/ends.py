@@ -69,11 +69,10 @@ class JobEnds:
                 for listener in self.listeners:
                     listener.ending(records, entry, head, expires)
 
-            await self._book.end(entry.id, head, reply, also)
-            entry.head = head
+            entry.head = await self._book.end(entry.id, entry.owner, head, reply, also)
         for listener in self.listeners:
             listener.ended(entry)
-        return True
+        return entry.head is head
 
 
 def failure(entry: Entry, error: ServiceError) -> LateReply:

@@ -168,17 +168,18 @@ class DeferredJobs:
 
     async def cancel(self, entry: Entry) -> bool:
         """Also where the client leaves. False for a job that has ended. Raises StoreUnavailable; then it goes on, or
-        has the reply that came."""
+        has the reply that came. Raises ServiceUnavailable for a job that another server runs."""
+        if entry.id in self._elsewhere:
+            raise ServiceUnavailable("The server before this one runs the job until the upgrade is over: ask again.")
         return await self._tasks.to_the_end(self._cancel(entry))
 
     async def _cancel(self, entry: Entry) -> bool:
-        if not await self.ends.cancel(entry):
-            return False
+        is_cancelled = await self.ends.cancel(entry)
         sink, entry.sink = entry.sink, None
         if sink is not None:
             sink.fail(RequestCancelled())  # which also cancels what it waits for, and gives its turn to another
         self._forget(entry)
-        return True
+        return is_cancelled
 
     # -- one job --
 
@@ -244,10 +245,12 @@ class DeferredJobs:
 
     async def _end(self, entry: Entry, reply: LateReply) -> None:
         """Its turn lasts until its reply is on the disk."""
-        await self.ends.keep(entry, reply)
-        self._running -= 1
-        self._forget(entry)
-        self._next()
+        try:
+            await self.ends.keep(entry, reply)
+        finally:
+            self._running -= 1
+            self._forget(entry)
+            self._next()
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from msx_frontend.deferred.book import Accepted, JobBook, WantedJob
 from msx_frontend.deferred.records import Deferred, LateReply
@@ -48,13 +49,31 @@ def test_an_idempotency_key_is_kept_as_long_as_its_job(store: Store) -> None:
         book = JobBook(store, 0.0, MOST, 1 << 20)  # an end is the end of its record, too
         first = await accept(book)
         assert await accept(book) == Accepted(first.job, is_new=False)
-        await book.end(first.job.id, first.job.head, LateReply(200, [], b"ok"), nothing)
+        await book.end(first.job.id, "ann", first.job.head, LateReply(200, [], b"ok"), nothing)
         second = await accept(book)
         assert second.is_new
         assert not await book.delete(first.job.id, "ann")
         assert await accept(book) == Accepted(second.job, is_new=False)
-        await book.end(second.job.id, second.job.head, None, nothing)
+        await book.end(second.job.id, "ann", second.job.head, None, nothing)
         await store.sweep()
         assert await store.totals() == {}
+
+    run(test())
+
+
+def test_the_first_end_of_two_servers_stays(store: Store) -> None:
+    async def test() -> None:
+        book, told = JobBook(store, 1.0, MOST, 1 << 20), list[float]()
+        job = (await accept(book)).job
+        for state, reply in (("cancelled", None), ("done", LateReply(200, [], b"ok"))):
+            head = structs.replace(job.head, state=state)
+            stands = await book.end(job.id, "ann", head, reply, lambda records, expires: told.append(expires))
+            assert stands.state == "cancelled"
+        assert (len(told), await book.reply(job.id, "ann")) == (1, None)
+        await book.delete(job.id, "ann")
+        await book.end(
+            job.id, "ann", job.head, LateReply(200, [], b"ok"), lambda records, expires: told.append(expires)
+        )
+        assert (len(told), await store.totals()) == (1, {})
 
     run(test())

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from msx_core.service_errors import InvalidKey, Overloaded, WorkerDied
+from msx_core.service_errors import InvalidKey, Overloaded, ServiceUnavailable, WorkerDied
 from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.accepting import Uncancelled
 from msx_frontend.deferred.book import Also, JobBook
@@ -25,7 +25,7 @@ from msx_frontend.store.store import Store
 from msx_net.keys import ClientKey
 from tests.frontend.generation.speaker import Speaker, say, say_so_far, words
 from tests.frontend.keys.some import some_key
-from tests.loops import run
+from tests.loops import run, until
 from tests.net.http.client import Exchange, FakeAccessLog
 from tests.net.http.exchanges import exchange_of
 from tests.phrases import worker_died
@@ -385,13 +385,13 @@ def test_a_reply_that_comes_while_its_job_is_cancelled(
             job, end = await served.speaker.next_job(), served.runner.book.end
             began, goes_on = asyncio.Event(), asyncio.Event()
 
-            async def end_late(id: str, head: JobHead, reply: LateReply | None, also: Also) -> None:
+            async def end_late(id: str, owner: str, head: JobHead, reply: LateReply | None, also: Also) -> JobHead:
                 if reply is None:
                     began.set()
                     await goes_on.wait()
                     if refused:
                         raise StoreUnavailable("full")
-                await end(id, head, reply, also)
+                return await end(id, owner, head, reply, also)
 
             monkeypatch.setattr(served.runner.book, "end", end_late)
             cancelled = served.speaker.begin(f"/jobs/{id}", None, "DELETE")
@@ -402,6 +402,43 @@ def test_a_reply_that_comes_while_its_job_is_cancelled(
             assert (await cancelled.finish()).status == (503 if refused else 200)
             assert (await served.ended(id))["state"] == ("done" if refused else "cancelled")
             assert (await served.get(f"{id}/result")).status == (200 if refused else 410)
+
+    run(test())
+
+
+def test_a_job_that_another_server_cancelled_stays_so(tmp_path: Path) -> None:
+    """Whether its reply comes here, or it is cancelled here as well."""
+
+    async def test() -> None:
+        async with serving(tmp_path, at_once=2) as served:
+            ids = [await served.defer() for _ in range(2)]
+            replied = await served.speaker.next_job(0)
+            await served.speaker.next_job(1)
+            for id in ids:
+                head = JobHead(PATH, state="cancelled", status=499)
+                await served.runner.book.end(id, "", head, None, lambda records, kept: None)
+            say(replied, *words("a"))
+            entry = served.runner.find(ids[1], "")
+            assert entry is not None
+            assert not await served.runner.cancel(entry)
+            await until(lambda: not served.runner.is_busy)
+            for id in ids:
+                assert served.runner.find(id, "") is None
+                assert (await served.get(id)).json["state"] == "cancelled"
+
+    run(test())
+
+
+def test_an_end_that_fails_keeps_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(*values: Any) -> None:
+        raise RuntimeError("surprise")
+
+    async def test() -> None:
+        async with serving(tmp_path, words("a"), at_once=1) as served:
+            monkeypatch.setattr(served.runner.book, "end", fails)
+            id = await served.defer()
+            await until(lambda: served.runner.find(id, "") is None)
+            assert not served.runner.is_busy
 
     run(test())
 
@@ -586,10 +623,14 @@ def test_jobs_that_the_server_before_runs_are_left_to_it(tmp_path: Path) -> None
             entry = next_one.find(ended, "")
             assert entry is not None
             head, reply = JobHead(PATH, state="done", status=200), LateReply(200, [], b"a")
-            await served.runner.book.end(ended, head, reply, lambda records, kept: None)
+            await served.runner.book.end(ended, "", head, reply, lambda records, kept: None)
             await next_one.look_elsewhere(over=False)
             assert (next_one.find(ended, ""), entry.head.state) == (None, "done")
             assert open_still in next_one.running
+            left = next_one.find(open_still, "")
+            assert left is not None
+            with pytest.raises(ServiceUnavailable, match="runs the job until the upgrade is over: ask again"):
+                await next_one.cancel(left)
             await next_one.look_elsewhere(over=True)
             for id in (open_still, accepted_later):
                 while (found := next_one.find(id, "")) is not None:
