@@ -14,7 +14,6 @@ from msx_client.async_jobs import AsyncJobs
 from msx_client.async_models import AsyncModels
 from msx_client.call import HttpCall
 from msx_client.errors import MsxError
-from msx_client.job_maker import JobMaker
 from msx_client.patience import Patience
 from msx_client.sequence import AsyncRequestSequence
 from msx_client.setup import Setup
@@ -79,7 +78,7 @@ class AsyncClient:
         """Jobs of the key; those of all keys, for who has the management key."""
 
     def _jobs(self, part: Part) -> AsyncJobs:
-        return AsyncJobs(self._run, self._stream, JobMaker(self._calls, part, grpc=self._setup.address.grpc))
+        return AsyncJobs(self._run, self._stream, self._setup.job_maker(part))
 
     # -- predictions --
 

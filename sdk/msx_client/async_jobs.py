@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msx_client.errors import MsxError
-from msx_client.job_maker import ENDED, FOREVER, LONGEST_LOOK, PAGE, Deferral, JobMaker, Marks, content_of, last_of
+from msx_client.job_maker import ENDED, FOREVER, PAGE, Deferral, JobMaker, Marks, content_of, last_of
 from msx_client.patience import Patience
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class AsyncJob(Generic[T]):
         patience = Patience(timeout)
         while True:
             try:
-                status = await self._look(min(LONGEST_LOOK, patience.left))
+                status = await self._look(min(self._maker.longest_look, patience.left))
                 if status["state"] in ENDED:
                     return status
                 pause = patience.next(f"the job {self.id} is {status['state']}")

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msx_client.address import Part
 from msx_client.call import HttpCall
 from msx_client.errors import MsxError
-from msx_client.job_maker import JobMaker
 from msx_client.jobs import Jobs
 from msx_client.models import Models
 from msx_client.patience import Patience
@@ -79,7 +78,7 @@ class Client:
         """Jobs of the key; those of all keys, for who has the management key."""
 
     def _jobs(self, part: Part) -> Jobs:
-        return Jobs(self._run, self._stream, JobMaker(self._calls, part, grpc=self._setup.address.grpc))
+        return Jobs(self._run, self._stream, self._setup.job_maker(part))
 
     # -- predictions --
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ENDED = ("done", "cancelled")
 """States in which a job stays."""
 LONGEST_LOOK = 30.0
-"""Seconds that one call waits for the end of a job."""
+"""Seconds that one call waits for the end of a job at most."""
 FOREVER = 1e9
 """Seconds."""
 PAGE = 100
@@ -33,8 +33,11 @@ class Deferral(NamedTuple):
 class JobMaker:
     """Methods raise NotServedError over gRPC. The library of HTTP is imported by the first one."""
 
-    def __init__(self, calls: HttpCalls, part: Part, *, grpc: bool) -> None:
+    def __init__(self, calls: HttpCalls, part: Part, *, grpc: bool, timeout: float) -> None:
+        """`timeout`: seconds that the server may be silent."""
         self._calls, self._part, self._grpc = calls, part, grpc
+        self.longest_look = min(LONGEST_LOOK, timeout / 2)
+        """Seconds that one call waits for the end of a job."""
 
     @property
     def jobs(self) -> JobCalls:

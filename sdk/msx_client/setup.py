@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from msx_client.address import Address, Part, address_of
 from msx_client.errors import MsxError, UnauthorizedError
+from msx_client.job_maker import JobMaker
 from msx_client.keys import Keys
 from msx_client.retry import Attempts
 
@@ -62,6 +63,9 @@ class Setup:
     def calls(self) -> HttpCalls:
         """Or `RpcCalls`, which has the same methods."""
         return cast("HttpCalls", _LazyCalls(self.address.grpc))
+
+    def job_maker(self, part: Part) -> JobMaker:
+        return JobMaker(self.calls, part, grpc=self.address.grpc, timeout=self._options.timeout)
 
     def attempts(self, part: Part) -> _Attempts:
         return _Attempts(Attempts(self._options.retries), self.keys, part)
