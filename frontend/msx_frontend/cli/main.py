@@ -203,7 +203,7 @@ def main(ctx: click.Context, /, **options: Any) -> None:
     Words instead of flags (each has --help):
       stop, status, models, logs, backup    a running server
       upgrade, restart                      another one in its place
-      predict, chat, scale                  its models
+      predict, chat, scale, jobs            its models; requests that are answered later
       doctor, plan, examples                this machine; NPUs to buy; examples
       link-names                            the commands by TorchServe's names
     `msx-serve doctor` takes the flags of the server that it checks the machine for.

@@ -112,6 +112,12 @@ def test_each_word_has_help(word: str) -> None:
     assert f"  {word}" in CliRunner().invoke(words, ["--help"]).stdout
 
 
+def test_the_help_lists_each_word() -> None:
+    told = CliRunner().invoke(main, ["--help"]).stdout
+    listed = told.partition("Words instead of flags")[2].partition("`msx-serve doctor`")[0]
+    assert {*WORDS, "doctor"} <= set(listed.replace(",", " ").split())
+
+
 def test_a_folder_of_a_words_name_is_served_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "status").mkdir()
