@@ -173,6 +173,14 @@ class DeferredJobs:
             raise ServiceUnavailable("The server before this one runs the job until the upgrade is over: ask again.")
         return await self._tasks.to_the_end(self._cancel(entry))
 
+    async def delete(self, id: str, owner: str) -> bool:
+        """Forget a job that has ended. False where there is no such job. Raises StoreUnavailable."""
+        if not await self.book.delete(id, owner):
+            return False
+        if self.callbacks is not None:
+            self.callbacks.forgotten(id)
+        return True
+
     async def _cancel(self, entry: Entry) -> bool:
         is_cancelled = await self.ends.cancel(entry)
         sink, entry.sink = entry.sink, None

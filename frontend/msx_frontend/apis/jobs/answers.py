@@ -82,7 +82,7 @@ class JobAnswers:
         id, owner = await self._whose(request)
         if (entry := self._jobs.find(id, owner)) is not None and await self._jobs.cancel(entry):
             return _json(RemovedJob(id, "cancelled"))
-        if not await self._jobs.book.delete(id, owner):
+        if not await self._jobs.delete(id, owner):
             raise self._missing(id)
         return _json(RemovedJob(id, "forgotten"))
 

@@ -69,7 +69,7 @@ class BackgroundResponses:
     async def delete(self, id: str, owner: str) -> bool:
         """False where no job is known by this id."""
         known = await self.cancel(id, owner) is not None
-        return known and await self._jobs.book.delete(id.removeprefix(PREFIX), owner)
+        return known and await self._jobs.delete(id.removeprefix(PREFIX), owner)
 
 
 class BackgroundReply:

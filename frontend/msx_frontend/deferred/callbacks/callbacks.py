@@ -52,8 +52,8 @@ class Callbacks:
     def __init__(self, store: Store, sender: CallbackSender, hosts: AllowedHosts, most: int) -> None:
         """`most` callbacks whose jobs have not ended, or which were not taken yet."""
         self._store, self._sender, self._hosts, self._most = store, sender, hosts, most
-        self._open: dict[str, str] = {}
-        """The owners of these jobs, by id."""
+        self._open: dict[str, Waiting] = {}
+        """These, by the ids of their jobs."""
         self._counts: Counter[str] = Counter()
         """Their number, by owner."""
         self._turns = FairQueue[Waiting]()
@@ -95,8 +95,7 @@ class Callbacks:
         for record in await self._store.run(all_notes):
             if record.id not in self._open:
                 note = decode_note(record.head)
-                self._hold(record.id, record.owner)
-                self._later(Waiting(record.id, record.owner, note.url), note.due)
+                self._later(self._hold(record.id, record.owner, note.url), note.due)
         self._next()
 
     def pause(self) -> None:
@@ -116,20 +115,29 @@ class Callbacks:
 
     def added(self, entry: Entry) -> None:
         if entry.head.callback is not None:
-            self._hold(entry.id, entry.owner)
+            self._hold(entry.id, entry.owner, entry.head.callback.url)
 
     def ending(self, records: Records, entry: Entry, head: JobHead, expires: float) -> None:
         if head.callback is not None:
             add_note(records, entry, head, head.callback.url, (head.ended or 0.0) + LASTS, expires)
 
     def ended(self, entry: Entry) -> None:
-        if entry.head.callback is not None:
-            self._queue(Waiting(entry.id, entry.owner, entry.head.callback.url))
+        if (one := self._open.get(entry.id)) is not None:
+            self._queue(one)
 
-    def _hold(self, id: str, owner: str) -> None:
-        if id not in self._open:
-            self._open[id] = owner
+    def forgotten(self, id: str) -> None:
+        """The job was deleted: its place is free, also where the next try is far off."""
+        if (one := self._open.get(id)) is not None:
+            if (timer := self._timers.pop(one, None)) is not None:
+                timer.cancel()
+            self._turns.drop(one)
+            self._release(one)
+
+    def _hold(self, id: str, owner: str, url: str) -> Waiting:
+        if (one := self._open.get(id)) is None:
+            one = self._open[id] = Waiting(id, owner, url)
             self._counts[owner] += 1
+        return one
 
     def _release(self, one: Waiting) -> None:
         if self._open.pop(one.id, None) is not None:
@@ -161,7 +169,7 @@ class Callbacks:
             self._running -= Counter([one.lane])
         if due is None:
             self._release(one)
-        elif self._has_begun:
+        elif self._has_begun and one.id in self._open:
             self._later(one, due)
         self._next()
 

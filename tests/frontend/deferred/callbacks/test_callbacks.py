@@ -221,6 +221,32 @@ def test_a_job_that_the_server_before_ends_is_told(tmp_path: Path, is_kept: bool
     run(test())
 
 
+@pytest.mark.parametrize("answer", [CallbackAnswer(500), asyncio.Event()])
+def test_a_job_that_is_forgotten_gives_its_callbacks_place_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: CallbackAnswer | asyncio.Event
+) -> None:
+    """At once: while the next try is far off, and while it waits for its turn or is sent."""
+    tries = 4 if isinstance(answer, asyncio.Event) else 5
+    monkeypatch.setattr(schedule, "FIRST", 1000.0)
+
+    async def test() -> None:
+        async with calling(tmp_path, sender := FakeSender(answer), most=5) as served:
+            ids = [await served.defer(x_msx_callback=URL) for _ in range(5)]
+            for id in ids:
+                await served.ended(id)
+            await until(lambda: len(sender.sent) == tries)
+            for id in ids:
+                assert (await served.get(id, "DELETE")).json["state"] == "forgotten"
+            assert callbacks_of(served).waiting == 0
+            if isinstance(answer, asyncio.Event):
+                answer.set()
+            await until(lambda: not callbacks_of(served)._running)
+            assert not callbacks_of(served)._timers
+            assert len(sender.sent) == tries
+
+    run(test())
+
+
 def test_a_callback_that_no_server_sends_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with calling(tmp_path, FakeSender(CallbackAnswer(500))) as served:
