@@ -11,9 +11,16 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Place = tuple[Address, int]
 """An address and a port."""
 
-_SERVICES = {ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16")}
-"""AWS, Alibaba, Azure; all others have link-local addresses."""
+_SERVICES = {
+    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
+}
+"""AWS, Alibaba, Azure, Oracle; all others have link-local addresses."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_INTERNET = ipaddress.IPv6Network("2000::/3")
+"""All that is handed out of IPv6. The rest may lead to IPv4 in a private network (RFC 4291, 7915, 8215), or is local to
+a site (RFC 3879)."""
+_PROTOCOLS = ipaddress.IPv4Network("192.0.0.0/24")
+"""RFC 6890: older Pythons take most of it for the Internet's."""
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
@@ -38,7 +45,7 @@ def is_metadata_service(address: Address) -> bool:
 
 def is_public(address: Address) -> bool:
     """Whether it is an address of the Internet: neither this machine's nor a private network's."""
-    return address.is_global
+    return address.is_global and (address in _INTERNET if address.version == 6 else address not in _PROTOCOLS)
 
 
 def refused(address: Address, *, private: bool) -> str:

@@ -20,6 +20,7 @@ from msx_net.outgoing.addresses import address_of, is_private, is_public, proxie
         "fe80::1%eth0",
         "fd00:ec2::254",
         "100.100.100.200",
+        "192.0.0.192",
     ],
 )
 def test_metadata_services_are_never_asked(text: str) -> None:
@@ -43,6 +44,11 @@ def test_metadata_services_are_never_asked(text: str) -> None:
         ("::ffff:10.0.0.1", False),
         ("64:ff9b::10.0.0.1", False),
         ("2002:a00:1::", False),
+        ("192.0.0.8", False),
+        ("::10.0.0.1", False),
+        ("::ffff:0:10.0.0.1", False),
+        ("64:ff9b:1::10.0.0.1", False),
+        ("fec0::1", False),
         ("8.8.8.8", True),
         ("64:ff9b::8.8.8.8", True),
         ("2606:4700::1111", True),
