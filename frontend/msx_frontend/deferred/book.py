@@ -23,6 +23,7 @@ from msx_frontend.deferred.records import (
     JobHead,
     LateReply,
     body_digest,
+    created_of,
     decode_head,
     decode_reply,
     decode_request,
@@ -114,11 +115,12 @@ class JobBook:
         return None if found is None else _kept(found)
 
     async def newest(self, owner: str | None, behind: str, most: int, *, is_open: bool | None = None) -> list[Kept]:
-        """Jobs of an owner, or of all, the newest first, behind the one with this id; with `is_open` those alone that
-        have not ended, or those that have."""
+        """Jobs of an owner, or of all, the newest first, behind the one with this id, or, where that is gone, from
+        the second in which it was made; with `is_open` those alone that have not ended, or those that have."""
         open_after = math.nextafter(ENDLESS, 0.0)
         ends = (open_after if is_open else time.time(), open_after if is_open is False else ENDLESS)
-        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, ends))
+        until = (created_of(behind) or 0.0) + 1
+        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, ends, until))
         return [_kept(record) for record in found]
 
     async def owner_of(self, id: str) -> str | None:

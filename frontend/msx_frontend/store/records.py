@@ -82,16 +82,17 @@ class Records:
         ).fetchall()
         return [_record(row) for row in rows]
 
-    def newest(self, kind: str, owner: str | None, behind: str, most: int, ends: tuple[float, float]) -> list[Record]:
+    def newest(
+        self, kind: str, owner: str | None, behind: str, most: int, ends: tuple[float, float], made_before: float = 0.0
+    ) -> list[Record]:
         """Records of an owner, or of all, the newest first: those behind that with the id `behind`, or from the first
-        where it is empty. `ends`: their end is later than the first, and not later than the second."""
-        last = self._db.execute("SELECT number FROM records WHERE kind = ? AND id = ?", (kind, behind)).fetchone()
-        if behind and last is None:
-            return []
+        where it is empty. Where that one is gone, the newest made before the time `made_before` is the first, and all
+        behind it follow. `ends`: their end is later than the first, and not later than the second."""
+        below = self._below(kind, behind, made_before) if behind else 1 << 62
         rows = self._db.execute(
             f"SELECT {_COLUMNS} FROM records WHERE kind = ?1 AND (?2 IS NULL OR owner = ?2) AND number < ?3"  # noqa: S608
             " AND expires > ?4 AND expires <= ?5 ORDER BY number DESC LIMIT ?6",
-            (kind, owner, last[0] if last else 1 << 62, *ends, most),
+            (kind, owner, below, *ends, most),
         ).fetchall()
         return [_record(row) for row in rows]
 
@@ -156,6 +157,18 @@ class Records:
         """The number of records of each kind, and their bytes."""
         rows = self._db.execute("SELECT kind, sum(count), sum(bytes) FROM totals GROUP BY kind").fetchall()
         return {kind: (count, size) for kind, count, size in rows}
+
+    def _below(self, kind: str, id: str, made_before: float) -> int:
+        """The number below which a list goes on behind a record."""
+        row = self._db.execute("SELECT number FROM records WHERE kind = ? AND id = ?", (kind, id)).fetchone()
+        row = (
+            row
+            or self._db.execute(
+                "SELECT number + 1 FROM records WHERE kind = ? AND created < ? ORDER BY number DESC LIMIT 1",
+                (kind, made_before),
+            ).fetchone()
+        )
+        return int(row[0]) if row else 0
 
     def _make_room(self, record: Record, size: int, bounds: Bounds) -> None:
         kind = record.kind

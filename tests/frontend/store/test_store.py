@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from msx_frontend.store.errors import StoreError, StoreUnavailable
 from msx_frontend.store.records import OVERHEAD, Bounds, Record
@@ -178,6 +179,21 @@ def test_calls_that_come_together_share_a_write(store: Store) -> None:
         store._db.set_trace_callback(said.append)
         await asyncio.gather(*(store.add(record(f"{n}"), {}, Bounds(1000, 1 << 20, "k")) for n in range(200)))
         assert 1 <= said.count("COMMIT") < 100
+
+    run(test())
+
+
+def test_a_list_goes_on_where_its_last_record_is_gone(store: Store) -> None:
+    async def behind(id: str, made_before: float) -> list[str]:
+        found = await store.run(lambda records: records.newest("note", None, id, 10, (0.0, 100.0), made_before))
+        return [one.id for one in found]
+
+    async def test() -> None:
+        for id, created in (("set-back", 9.0), ("a", 1.0), ("b", 2.0), ("c", 3.0)):
+            await store.add(structs.replace(record(id), created=created), {}, BOUNDS)
+        assert await behind("b", 0.0) == ["a", "set-back"]
+        assert await behind("gone", 3.0) == ["b", "a", "set-back"], "whatever the clock said of them"
+        assert await behind("gone", 1.0) == []
 
     run(test())
 

@@ -9,7 +9,7 @@ import msgspec
 
 from msx_core.service_errors import BadRequest
 from msx_frontend.apis.jobs.status import JobStatus, status_of
-from msx_frontend.deferred.records import State
+from msx_frontend.deferred.records import State, created_of
 from msx_frontend.deferred.runner import DeferredJobs
 
 MOST, USUAL = 1000, 100
@@ -41,7 +41,9 @@ class PageAsked(NamedTuple):
             raise BadRequest(f"limit: expected an integer from 1 to {MOST}, not {limit[:20]!r}.")
         if state and state not in get_args(State):
             raise BadRequest(f"state: expected one of {', '.join(get_args(State))}, not {state[:20]!r}.")
-        return cls(int(limit), query.get("after", ""), state)
+        if (after := query.get("after", "")) and created_of(after) is None:
+            raise BadRequest(f"after: expected the id of a job, not {after[:60]!r}.")
+        return cls(int(limit), after, state)
 
 
 async def page_of(jobs: DeferredJobs, asked: PageAsked, owner: str | None) -> JobPage:
