@@ -129,17 +129,20 @@ class Store:
 
     def _answer(self, calls: list[StoreCall]) -> None:
         """Answer them within one transaction, and tell the results when it is on the disk. Where that fails each has
-        one of its own, so that a record for which there is no room does not keep out others."""
+        one of its own, so that a record for which there is no room does not keep out others. Where none begins, since
+        another program holds the file, all have failed."""
         answered: list[Answered] = []
+        has_begun = False
         try:
             with errors_told(self.path):
                 self._db.execute("BEGIN IMMEDIATE")
+                has_begun = True
                 answered = [self._result(call.work) for call in calls]
                 self._db.execute("COMMIT")
         except Exception as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            if len(calls) > 1:
+            if has_begun and len(calls) > 1:
                 for call in calls:
                     self._answer([call])
                 return

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from msx_frontend.store.errors import StoreError, StoreUnavailable
 from msx_frontend.store.records import OVERHEAD, Bounds, Record
-from msx_frontend.store.store import Store
+from msx_frontend.store.store import Answered, Store, StoreCall
 from tests.loops import run
 
 BOUNDS = Bounds(100, 1 << 20, "some_size")
@@ -196,6 +197,19 @@ def test_a_list_goes_on_where_its_last_record_is_gone(store: Store) -> None:
         assert await behind("gone", 1.0) == []
 
     run(test())
+
+
+def test_calls_wait_together_for_another_program(store: Store) -> None:
+    said: list[str] = []
+    found: list[Answered] = []
+    store._db.execute("PRAGMA busy_timeout = 0")
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store._db.set_trace_callback(said.append)
+        store._answer([StoreCall(lambda records: records.totals(), found.append)] * 20)
+    assert said.count("BEGIN IMMEDIATE") == 1
+    assert ["is locked" in str(one.error) for one in found] == [True] * 20
+    assert run(store.totals()) == {}
 
 
 def test_too_many_calls_are_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
