@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Executor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import NamedTuple
 
 from msgspec import structs
@@ -34,10 +36,13 @@ NOT_RUN: Mapping[State, tuple[str, str]] = {
 
 
 class RunParts(NamedTuple):
+    """`threads` read inputs."""
+
     book: BatchBook
     shelf: FileShelf
     rules: LineRules
     lines: LineParts
+    threads: Executor
 
 
 class BatchRun:
@@ -49,6 +54,7 @@ class BatchRun:
         self._writer: OutcomeWriter | None = None
         self._pass: LinePass | None = None
         self._saving = asyncio.Lock()
+        self._is_over = False
 
     @property
     def is_busy(self) -> bool:
@@ -63,6 +69,12 @@ class BatchRun:
 
     async def run(self) -> None:
         """Returns when it has ended: where the disk has no room, after there was some again."""
+        try:
+            await self._run_to_the_end()
+        finally:
+            self._is_over = True
+
+    async def _run_to_the_end(self) -> None:
         wait = AGAIN_AFTER
         while not self.batch.has_ended:
             try:
@@ -107,14 +119,20 @@ class BatchRun:
                 await self._answer(writer)
 
     async def _validate(self) -> None:
-        checked = await asyncio.to_thread(check_file, self._path, self._parts.rules)
+        work = partial(check_file, self._path, self._parts.rules, lambda: not self._is_validating)
+        checked = await asyncio.get_running_loop().run_in_executor(self._parts.threads, work)
         if checked.faults:
             await self._fail(checked.faults)
             return
         async with self._saving:
-            if self.batch.head.state == "validating":
+            if self._is_validating:
                 files = {"output": new_file_id(), "error": new_file_id()}
                 await self._save(self.batch.head.into("in_progress", time.time(), total=checked.total, **files))
+
+    @property
+    def _is_validating(self) -> bool:
+        """False when it was cancelled, or the server closes."""
+        return self.batch.head.state == "validating" and not self._is_over
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[OutcomeWriter]:
@@ -132,7 +150,7 @@ class BatchRun:
         """Run the lines that have no outcome, and end."""
         done = await writer.begin()
         if self.batch.head.state == "in_progress":
-            feed = LineFeed(self._path, self._parts.rules, done)
+            feed = LineFeed(self._path, self._parts.rules, done, self._parts.threads)
             self._pass = LinePass(self._parts.lines, feed, writer)
             try:
                 await self._pass.run(self._stops)
@@ -160,8 +178,8 @@ class BatchRun:
 
     async def _write_rest(self, writer: OutcomeWriter, code: str, told: str) -> None:
         """Tell of each line without an outcome why it has none."""
-        rest = LineFeed(self._path, self._parts.rules, await writer.begin())
-        while lines := await asyncio.to_thread(rest.some):
+        rest = LineFeed(self._path, self._parts.rules, await writer.begin(), self._parts.threads)
+        while lines := await rest.some():
             for line in lines:
                 writer.add(unanswered(line.custom_id, code, told))
             await writer.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ LONGEST_ID = 512
 
 
 class LineRules(NamedTuple):
-    """`longest`: bytes of a line (max_request_size); `most` lines (max_batch_lines)."""
+    """`longest`: bytes of a line (max_request_size); `most` lines (max_batch_lines), with those that are empty."""
 
     endpoint: str
     longest: int
@@ -66,29 +66,33 @@ _row, _body, _any = (
 )
 
 
-def check_file(path: Path, rules: LineRules) -> Checked:
-    """Read the whole file. Raises OSError."""
+def check_file(path: Path, rules: LineRules, stops: Callable[[], bool]) -> Checked:
+    """Read the whole file, or until `stops` says so. Raises OSError."""
     faults: list[Fault] = []
     known: set[bytes] = set()
     total = 0
     for number, data in rows(path, rules.longest):
-        total += 1
-        if total > rules.most:
-            faults.append(Fault("too_many_lines", f"A batch has at most {rules.most} lines (max_batch_lines)."))
+        if number > rules.most:
+            faults.append(Fault("too_many_lines", f"A file has at most {rules.most} lines (max_batch_lines)."))
             break
+        if stops():
+            return Checked(total, [])
+        if not data:
+            continue
+        total += 1
         try:
             _check_new(line_of(number, data, rules), known)
         except WrongLine as wrong:
             faults.append(Fault(wrong.code, str(wrong), number, wrong.param))
             if len(faults) >= MOST_FAULTS:
                 break
-    if not total:
+    if not total and not faults:
         faults.append(Fault("empty_file", "The file has no lines."))
     return Checked(total, faults)
 
 
 def rows(path: Path, longest: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, with their numbers; of one that is too long as many bytes as tell so."""
+    """The lines with their numbers: of an empty one nothing, of one that is too long as many bytes as tell so."""
     number = 0
     with path.open("rb") as file:
         while data := file.readline(longest + 2):
@@ -96,8 +100,7 @@ def rows(path: Path, longest: int) -> Iterator[tuple[int, bytes]]:
             whole = data
             while not whole.endswith(b"\n") and (whole := file.readline(1 << 20)):
                 pass
-            if data.strip():
-                yield number, data.rstrip(b"\r\n")
+            yield number, data.rstrip(b"\r\n") if data.strip() else b""
 
 
 def line_of(number: int, data: bytes, rules: LineRules) -> Line:

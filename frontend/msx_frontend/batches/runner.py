@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 from msx_core.service_errors import BadRequest, ServiceUnavailable
 from msx_frontend.batches.asked import BatchRequest, window_seconds
@@ -29,6 +30,8 @@ LOOK_EVERY = 60.0
 """Seconds between two looks for batches that another server has made."""
 AT_ONCE = 16
 """Batches that run at a time; each knows its lines."""
+READERS = 2
+"""Threads that read and check inputs: files of many lines hold up other inputs, and nothing else."""
 
 
 class Batches:
@@ -50,6 +53,7 @@ class Batches:
         self._runs: LateRuns | None = None
         self._active: dict[str, BatchRun] = {}
         self._is_paused = False
+        self._readers = ThreadPoolExecutor(READERS, "msx-batch-input")
         self._tasks = Tasks()
 
     async def load(self) -> None:
@@ -185,7 +189,7 @@ class Batches:
         known = self._runs.know(endpoint.encode(), HEADERS)
         names = {} if known is None else known.match.names
         lines = LineParts(batch.owner, endpoint, names, self._runs, self._turns, self._may_start)
-        return RunParts(self.book, self.shelf, LineRules(endpoint, self._longest, self._lines), lines)
+        return RunParts(self.book, self.shelf, LineRules(endpoint, self._longest, self._lines), lines, self._readers)
 
     def _may_start(self) -> bool:
         return not self._is_paused

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,12 @@ import msgspec
 import pytest
 
 from msx_core.service_errors import InvalidKey, Overloaded, ServiceUnavailable, WorkerDied
+from msx_frontend.batches.input_lines import Checked, LineRules, check_file
 from msx_frontend.batches.line_files import LineFiles
 from tests.frontend.batches.serving import LIMITS, PATH, Served, jsonl, row, serving
 from tests.frontend.generation.speaker import say, words
 from tests.frontend.keys.some import some_key
-from tests.loops import run
+from tests.loops import run, until
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +65,7 @@ FAULTS: list[tuple[bytes, str, int | None, str | None]] = [
     (jsonl(row("")), "invalid_custom_id", 1, "custom_id"),
     (jsonl(row("a", {"prompt": "x" * 2000})), "line_too_long", 1, None),
     (jsonl(*(row(str(number)) for number in range(101))), "too_many_lines", None, None),
+    (b"\n" * 101, "too_many_lines", None, None),
 ]
 
 
@@ -77,6 +81,31 @@ def test_a_file_with_faults_fails_before_a_line_runs(
             assert (fault["code"], fault["line"], fault["param"]) == (code, line, param)
             assert served.speaker.jobs == []
             assert (done["output_file_id"], done["error_file_id"]) == (None, None)
+
+    run(test())
+
+
+def test_a_check_ends_with_its_batch_and_with_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def check(path: Path, rules: LineRules, stops: Callable[[], bool]) -> Checked:
+        threads.append(threading.current_thread())
+        while not stops():
+            pass
+        return check_file(path, rules, stops)
+
+    monkeypatch.setattr("msx_frontend.batches.batch_run.check_file", check)
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            ids = [await served.begun(row("a")) for _ in range(4)]
+            for id in ids[:3]:
+                assert (await served.get(f"batches/{id}/cancel", "POST")).json["status"] == "cancelling"
+            await until(lambda: served.batches.book.open() == [served.batches.book.find(ids[3], "")])
+            assert [(await served.show(id))["status"] for id in ids[:3]] == ["cancelled"] * 3
+            await until(lambda: len(threads) >= 4)
+        assert {one.name.rpartition("_")[0] for one in threads} == {"msx-batch-input"}
+        assert len(set(threads)) <= 2
 
     run(test())
 
