@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -25,6 +25,7 @@ from msx_frontend.batches.records import BatchHead, Fault, KeptBatch, State
 from msx_frontend.batches.writer import AGAIN_AFTER, AGAIN_AT_MOST, OutcomeWriter
 from msx_frontend.files.records import FileHead, StoredFile, new_file_id
 from msx_frontend.files.shelf import FileShelf, add_file
+from msx_frontend.public_text import public_text
 from msx_frontend.store.records import Records
 
 log = logging.getLogger("msx.batches")
@@ -68,7 +69,7 @@ class BatchRun:
         return head if writer is None else _counted(head, writer)
 
     async def run(self) -> None:
-        """Returns when it has ended: where the disk has no room, after there was some again."""
+        """Returns when it has ended: where the disk fails or has no room, after that is over."""
         try:
             await self._run_to_the_end()
         finally:
@@ -79,19 +80,20 @@ class BatchRun:
         while not self.batch.has_ended:
             try:
                 await self._run_or_fail()
-            except ServiceUnavailable as error:
+            except (ServiceUnavailable, OSError) as error:
                 log.error("%s waits: %s", self.batch.id, error)
                 await asyncio.sleep(wait)
                 wait = min(wait * 2, AGAIN_AT_MOST)
 
     async def _run_or_fail(self) -> None:
-        """Raises ServiceUnavailable."""
+        """Raises ServiceUnavailable, OSError."""
         try:
             await self._run()
-        except ServiceUnavailable:
+        except (FileNotFoundError, WrongLine) as error:
+            told = f"The input file cannot be read: {public_text(str(error))}."
+            await self._fail([Fault("unreadable_file", told)])
+        except (ServiceUnavailable, OSError):
             raise
-        except (OSError, WrongLine) as error:
-            await self._fail([Fault("unreadable_file", f"The input file cannot be read: {error}.")])
         except Exception:
             log.exception("%s has failed", self.batch.id)
             await self._fail([Fault("internal_error", "The server made a mistake, which is in its log.")])
@@ -184,7 +186,7 @@ class BatchRun:
                 writer.add(unanswered(line.custom_id, code, told))
             await writer.flush()
 
-    async def _end(self, state: State, writer: OutcomeWriter) -> None:
+    async def _end(self, state: State, writer: OutcomeWriter, **changes: Any) -> None:
         """Make its files files of its owner."""
         now, head, files = time.time(), self.head, writer.files
         await asyncio.to_thread(files.end)
@@ -198,7 +200,7 @@ class BatchRun:
 
         ids = {"output": output.id * bool(output.head.size), "error": error.id * bool(error.head.size)}
         async with self._saving:
-            await self._save(head.into(state, now, **ids), also)
+            await self._save(head.into(state, now, **ids, **changes), also)
         self._parts.shelf.kept(made)
 
     def _made(self, id: str, which: str, size: int, now: float) -> StoredFile:
@@ -207,12 +209,17 @@ class BatchRun:
         return StoredFile(id, batch.owner, now, expires, FileHead(name, size, "batch_output"))
 
     async def _fail(self, faults: list[Fault]) -> None:
-        async with self._saving:
-            await self._save(self.head.into("failed", time.time(), faults=faults, output="", error=""))
+        """What was answered is kept."""
+        if self.batch.head.output:
+            async with self._opened() as writer:
+                await writer.begin()
+                await self._end("failed", writer, faults=faults)
+        else:
+            await self._move("failed", faults=faults)
 
-    async def _move(self, state: State) -> None:
+    async def _move(self, state: State, **changes: Any) -> None:
         async with self._saving:
-            await self._save(self.batch.head.into(state, time.time()))
+            await self._save(self.batch.head.into(state, time.time(), **changes))
 
     async def _save(self, head: BatchHead, also: Callable[[Records], object] | None = None) -> None:
         self.batch = await self._parts.book.save(self.batch, head, also)

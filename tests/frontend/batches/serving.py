@@ -110,13 +110,14 @@ async def serving(
     begins: bool = True,
     limits: ShelfLimits = LIMITS,
     lines: int = 100,
+    longest: int = 2000,
     most: int = 10,
     key_of: Any = lambda owner: None,
     **more: Any,
 ) -> AsyncIterator[Served]:
     store, room = Store(folder / "store.db"), FakeRoom()
     book, shelf = BatchBook(store, most, 30), FileShelf(store, folder / "files", limits)
-    batches = Batches(book, shelf, LineTurns(room, 0.5), key_of, lines=lines, longest=2000, limit=10_000)
+    batches = Batches(book, shelf, LineTurns(room, 0.5), key_of, lines=lines, longest=longest, limit=10_000)
     speaker = Speaker(list(script), batches_of=batches, **more)
     await batches.load()
     if begins:

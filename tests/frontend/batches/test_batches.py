@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -352,6 +353,54 @@ def test_an_input_that_is_gone_fails_its_batch(tmp_path: Path) -> None:
         async with serving(tmp_path) as second:
             done = await second.ended(id)
             assert (done["status"], done["errors"]["data"][0]["code"]) == ("failed", "unreadable_file")
+            assert str(tmp_path) not in done["errors"]["data"][0]["message"]
+
+    run(test())
+
+
+async def half_done(folder: Path) -> str:
+    """The id of a batch of four lines, the last of which is long, of which a server has answered two."""
+    async with serving(folder) as served:
+        id = await served.begun(*map(row, "012"), row("3", {"prompt": "x" * 1000}))
+        for number in range(2):
+            say(await served.speaker.next_job(number), *words("a"))
+        while (await served.show(id))["request_counts"]["completed"] < 2:
+            await served.speaker.next_job(2)
+    return id
+
+
+def test_a_begun_batch_that_fails_keeps_what_was_answered(tmp_path: Path) -> None:
+    async def test() -> None:
+        id = await half_done(tmp_path)
+        async with serving(tmp_path, words("a"), longest=500) as served:
+            done = await served.ended(id)
+            assert (done["status"], done["request_counts"]["completed"] >= 2) == ("failed", True)
+            assert "500 bytes (max_request_size)" in done["errors"]["data"][0]["message"]
+            assert [one["custom_id"] for one in await served.rows(done["output_file_id"])][:2] == ["0", "1"]
+            assert len((await served.get("files")).json["data"]) == 2
+
+    run(test())
+
+
+@pytest.mark.parametrize("module", ["batch_run.check_file", "line_feed.rows"])
+def test_a_disk_that_fails_for_a_moment_holds_a_batch_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str
+) -> None:
+    fails = [OSError(24, "Too many open files")]
+
+    def unreadable(*asked: Any) -> Any:
+        if fails:
+            raise fails.pop()
+        return works(*asked)
+
+    path = f"msx_frontend.batches.{module}"
+    works = pkgutil.resolve_name(path)
+    monkeypatch.setattr(path, unreadable)
+
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            done = await served.ended(await served.begun(row("a"), row("b")))
+            assert (done["status"], done["request_counts"]["completed"], fails) == ("completed", 2, [])
 
     run(test())
 
