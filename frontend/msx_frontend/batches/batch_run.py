@@ -164,7 +164,8 @@ class BatchRun:
         await self._end(end, writer)
 
     def _stops(self) -> bool:
-        return self.batch.head.state != "in_progress" or time.time() >= self.batch.head.end
+        head = self.batch.head
+        return head.state != "in_progress" or head.is_late or time.time() >= head.end
 
     async def _end_state(self) -> State:
         """The state in which it is to end; none of its lines runs any more."""
@@ -172,7 +173,10 @@ class BatchRun:
             head = self.head
             if head.state == "cancelling":
                 return "cancelled"
+            if head.is_late:
+                return "expired"
             if head.state == "in_progress" and head.completed + head.failed < head.total:
+                await self._save(structs.replace(head, is_late=True))
                 return "expired"
             if head.state == "in_progress":
                 await self._save(head.into("finalizing", time.time()))

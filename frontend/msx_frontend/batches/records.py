@@ -45,6 +45,8 @@ class BatchHead(msgspec.Struct, frozen=True, kw_only=True):
     total: int = 0
     completed: int = 0
     failed: int = 0
+    is_late: bool = False
+    """Its window ended before all lines ran: it will be expired."""
     faults: list[Fault] = []
 
     def into(self, state: State, now: float, **changes: Any) -> BatchHead:

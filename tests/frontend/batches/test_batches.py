@@ -12,8 +12,11 @@ import msgspec
 import pytest
 
 from msx_core.service_errors import InvalidKey, Overloaded, ServiceUnavailable, WorkerDied
+from msx_frontend.batches.book import BatchBook
 from msx_frontend.batches.input_lines import Checked, LineRules, check_file
 from msx_frontend.batches.line_files import LineFiles
+from msx_frontend.batches.records import BatchHead, KeptBatch
+from msx_frontend.store.errors import StoreUnavailable
 from tests.frontend.batches.serving import LIMITS, PATH, Served, jsonl, row, serving
 from tests.frontend.generation.speaker import say, words
 from tests.frontend.keys.some import some_key
@@ -251,6 +254,33 @@ def test_a_batch_whose_window_ends_has_partial_results(tmp_path: Path, monkeypat
             assert (done["status"], done["expired_at"] is not None) == ("expired", True)
             assert done["request_counts"] == {"total": 3, "completed": 1, "failed": 2}
             assert {one["error"]["code"] for one in await served.rows(done["error_file_id"])} == {"batch_expired"}
+
+    run(test())
+
+
+def test_a_batch_whose_window_ended_is_expired_when_that_is_told_late(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save, fails = BatchBook.save, [StoreUnavailable("the disk is full")]
+
+    async def failing(self: BatchBook, batch: KeptBatch, head: BatchHead, *also: Any) -> KeptBatch:
+        if head.state == "expired" and fails:
+            raise fails.pop()
+        return await save(self, batch, head, *also)
+
+    monkeypatch.setattr(BatchBook, "save", failing)
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.begun(row("a"))
+            await served.speaker.next_job(0)
+            run = served.batches._active[id]
+            run.batch = run.batch._replace(head=msgspec.structs.replace(run.batch.head, end=0.0))
+            assert run._pass is not None
+            run._pass.wake()
+            done = await served.ended(id)
+            assert (done["status"], done["completed_at"], fails) == ("expired", None, [])
+            assert done["request_counts"] == {"total": 1, "completed": 0, "failed": 1}
 
     run(test())
 
