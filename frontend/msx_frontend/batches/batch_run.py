@@ -213,7 +213,7 @@ class BatchRun:
         return StoredFile(id, batch.owner, now, expires, FileHead(name, size, "batch_output"))
 
     async def _fail(self, faults: list[Fault]) -> None:
-        """What was answered is kept."""
+        """Keep what was answered."""
         if self.batch.head.output:
             async with self._opened() as writer:
                 await writer.begin()

@@ -135,6 +135,8 @@ def _line(number: int, row: _Row) -> Line:
         asked = _body.decode(body)
     except msgspec.ValidationError:
         asked = _AskedBody()  # the route tells what is wrong, in the reply of this line
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise WrongLine("invalid_json_line", f"The line is no JSON: {error}.", "body") from None
     return Line(number, row.custom_id, body, asked.model or "", bool(asked.stream))
 
 

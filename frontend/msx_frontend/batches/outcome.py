@@ -57,6 +57,6 @@ def _outcome(custom_id: str, good: bool, response: _Response | None, error: _Err
 def _body(body: bytes) -> msgspec.Raw | str:
     """JSON on one line; what is no JSON as a text."""
     try:
-        return msgspec.Raw(msgspec.json.format(body, indent=-1))
+        return msgspec.Raw(msgspec.json.format(body.decode(), indent=-1))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return body.decode("utf-8", "replace")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from python_multipart.exceptions import FormParserError
@@ -32,14 +34,13 @@ class UploadForm:
         self._count = self._size = 0
         self._name, self._value, self._headers = bytearray(), bytearray(), dict[bytes, bytes]()
         self._field, self._data, self._content = "", bytearray(), bytearray()
-        self._parser = MultipartParser(options[b"boundary"], self._callbacks())
+        with _told():
+            self._parser = MultipartParser(options[b"boundary"], self._callbacks())
 
     def feed(self, data: bytes) -> bytes:
         """-> the bytes of the file in this piece of the body. Raises BadRequest."""
-        try:
+        with _told():
             self._parser.write(data)
-        except FormParserError as error:
-            raise BadRequest(f"The multipart/form-data body is malformed: {error}.") from None
         content = bytes(self._content)
         self._content.clear()
         return content
@@ -114,3 +115,11 @@ class UploadForm:
         if self._size > most:
             raise BadRequest(f"{what} may have at most {most} bytes.")
         to += data
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except FormParserError as error:
+        raise BadRequest(f"The multipart/form-data body is malformed: {error}.") from None

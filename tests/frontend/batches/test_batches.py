@@ -61,6 +61,7 @@ FAULTS: list[tuple[bytes, str, int | None, str | None]] = [
     (b"\n\n", "empty_file", None, None),
     (b"nonsense\n", "invalid_json_line", 1, None),
     (jsonl(row("a"), [1]), "invalid_line", 2, None),
+    (jsonl(row("a", {"model": "?"})).replace(b"?", b"\xff"), "invalid_json_line", 1, "body"),
     (jsonl({"custom_id": "a", "url": PATH}), "invalid_line", 1, None),
     (jsonl(row("a"), row("b"), row("a")), "duplicate_custom_id", 3, "custom_id"),
     (jsonl(row("a", url="/v1/chat/completions")), "mismatched_endpoint", 1, "url"),

@@ -16,6 +16,7 @@ BODIES: list[tuple[bytes, Any]] = [
     (b"plain\ntext", "plain\ntext"),
     (b"", ""),
     (b"\xff", "\ufffd"),
+    (b'{"a": "\xff"}', '{"a": "\ufffd"}'),
 ]
 
 

@@ -120,6 +120,7 @@ BROKEN = [
     (form(CONTENT, purpose="batch"), "application/json", "Expected multipart/form-data"),
     (form(CONTENT, purpose="batch")[:-20], "", "ends without its closing boundary"),
     (b"nonsense", "", "malformed"),
+    (form(CONTENT, purpose="batch"), f"multipart/form-data; boundary={'a' * 300}", "Boundary length 300"),
     (form(CONTENT, **{str(number): "x" for number in range(25)}), "", "more than 20 parts"),
     (f"--{BOUNDARY}\r\nx: {'y' * 9000}\r\n\r\n".encode(), "", "malformed|headers of a part"),
     (form(CONTENT, purpose="batch")[: -len(BOUNDARY) - 6] + form(CONTENT), "", "one file, not several"),
