@@ -39,10 +39,12 @@ GONE = 410
 class Waiting:
     """A callback in memory: its job, and the lane in which it takes turns."""
 
-    __slots__ = ("id", "lane", "number", "owner")
+    __slots__ = ("faults", "id", "lane", "number", "owner")
 
     def __init__(self, id: str, owner: str, url: str) -> None:
         self.id, self.owner = id, owner
+        self.faults = 0
+        """Tries that ended in an unforeseen way."""
         self.lane, self.number = f"{owner} {urlsplit(url).netloc}", 0
 
 
@@ -165,6 +167,10 @@ class Callbacks:
     async def _run(self, one: Waiting) -> None:
         try:
             due = await self._try(one)
+        except Exception:
+            one.faults += 1
+            due = time.time() + wait_after(one.faults, 0.0)
+            log.exception("a try of the callback of the job %s failed: it is sent again", one.id)
         finally:
             self._running -= Counter([one.lane])
         if due is None:

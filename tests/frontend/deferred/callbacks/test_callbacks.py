@@ -247,6 +247,25 @@ def test_a_job_that_is_forgotten_gives_its_callbacks_place_back(
     run(test())
 
 
+def test_an_unforeseen_error_loses_no_callback(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class FailingSender(FakeSender):
+        async def send(self, id: str, url: str, body: bytes) -> CallbackAnswer:
+            answer = await super().send(id, url, body)
+            if len(self.sent) < 3:
+                raise RuntimeError("surprise")
+            return answer
+
+    async def test() -> None:
+        async with calling(tmp_path, sender := FailingSender()) as served:
+            id = await served.defer(x_msx_callback=URL)
+            await served.ended(id)
+            assert (await delivery(served, id))["state"] == "delivered"
+            assert len(sender.sent) == 3
+            assert f"a try of the callback of the job {id} failed: it is sent again" in caplog.text
+
+    run(test())
+
+
 def test_a_callback_that_no_server_sends_is_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with calling(tmp_path, FakeSender(CallbackAnswer(500))) as served:
