@@ -12,6 +12,7 @@ from msgspec import structs
 
 from msx_frontend.deferred.book import SHARE
 from msx_frontend.deferred.callbacks.errors import TooManyCallbacks, WrongCallback
+from msx_frontend.deferred.callbacks.lanes import AT_ONCE, BusyLanes, Waiting, host_of
 from msx_frontend.deferred.callbacks.records import CallbackNote, add_note, all_notes, decode_note, find_note, write_try
 from msx_frontend.deferred.callbacks.schedule import LASTS, wait_after
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer, CallbackSender, not_allowed
@@ -26,26 +27,12 @@ from msx_net.outgoing.allowed import AllowedHosts
 
 log = logging.getLogger("msx.jobs")
 
-AT_ONCE, AT_ONCE_OF_LANE = 32, 4
-"""Callbacks that are sent at a time, and those of them of one owner to one host: a host that hangs holds up itself."""
 LONGEST_URL = 2048
 """Bytes."""
 DISK_AGAIN_AFTER = 5.0
 """Seconds until a full disk is tried again."""
 GONE = 410
 """The status of a receiver that wants no more."""
-
-
-class Waiting:
-    """A callback in memory: its job, and the lane in which it takes turns."""
-
-    __slots__ = ("faults", "id", "lane", "number", "owner")
-
-    def __init__(self, id: str, owner: str, url: str) -> None:
-        self.id, self.owner = id, owner
-        self.faults = 0
-        """Tries that ended in an unforeseen way."""
-        self.lane, self.number = f"{owner} {urlsplit(url).netloc}", 0
 
 
 class Callbacks:
@@ -59,7 +46,7 @@ class Callbacks:
         self._counts: Counter[str] = Counter()
         """Their number, by owner."""
         self._turns = FairQueue[Waiting]()
-        self._running: Counter[str] = Counter()
+        self._running = BusyLanes()
         self._timers: dict[Waiting, asyncio.TimerHandle] = {}
         self._tasks = Tasks()
         self._has_begun = False
@@ -77,7 +64,7 @@ class Callbacks:
             raise WrongCallback(f"a URL has at most {LONGEST_URL} characters")
         try:
             parts = urlsplit(url)
-            host = (parts.hostname or "").removesuffix(".")
+            host = host_of(url)
             is_plain = parts.scheme in ("http", "https") and bool(host) and "@" not in parts.netloc and url.isascii()
             _ = parts.port
         except ValueError:
@@ -157,11 +144,10 @@ class Callbacks:
         self._next()
 
     def _next(self) -> None:
-        while self._has_begun and self._running.total() < AT_ONCE:
-            busy = [lane for lane, count in self._running.items() if count >= AT_ONCE_OF_LANE]
-            if (one := self._turns.take(busy)) is None:
+        while self._has_begun and self._running.total < AT_ONCE:
+            if (one := self._turns.take(self._running)) is None:
                 return
-            self._running[one.lane] += 1
+            self._running.add(one)
             self._tasks.spawn(self._run(one))
 
     async def _run(self, one: Waiting) -> None:
@@ -172,7 +158,7 @@ class Callbacks:
             due = time.time() + wait_after(one.faults, 0.0)
             log.exception("a try of the callback of the job %s failed: it is sent again", one.id)
         finally:
-            self._running -= Counter([one.lane])
+            self._running.remove(one)
         if due is None:
             self._release(one)
         elif self._has_begun and one.id in self._open:

@@ -14,7 +14,7 @@ import pytest
 
 from msx_frontend.deferred.book import JobBook
 from msx_frontend.deferred.callbacks import callbacks as module
-from msx_frontend.deferred.callbacks import schedule
+from msx_frontend.deferred.callbacks import lanes, schedule
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
 from msx_frontend.deferred.callbacks.records import write_try
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer
@@ -24,7 +24,7 @@ from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import DAY
 from msx_frontend.store.store import Store
 from msx_net.outgoing.allowed import AllowedHosts
-from tests.frontend.deferred.test_jobs import Served, key_of, serving
+from tests.frontend.deferred.test_jobs import KEYS, SECRET, Served, key_of, serving
 from tests.frontend.generation.speaker import words
 from tests.loops import run, until
 
@@ -240,7 +240,7 @@ def test_a_job_that_is_forgotten_gives_its_callbacks_place_back(
             assert callbacks_of(served).waiting == 0
             if isinstance(answer, asyncio.Event):
                 answer.set()
-            await until(lambda: not callbacks_of(served)._running)
+            await until(lambda: not callbacks_of(served)._running.total)
             assert not callbacks_of(served)._timers
             assert len(sender.sent) == tries
 
@@ -290,11 +290,41 @@ def test_a_receiver_that_hangs_holds_up_itself(tmp_path: Path) -> None:
             await delivery_of_other(served)
             assert [url for _, url, _ in sender.sent].count("https://slow.example/") == 4
 
-    async def delivery_of_other(served: Served) -> None:
-        id = await served.defer(x_msx_callback=URL)
-        await served.ended(id)
-        while (await served.get(id)).json["callback"]["state"] != "delivered":
-            await asyncio.sleep(0.001)
+    run(test())
+
+
+async def delivery_of_other(served: Served, **headers: Any) -> None:
+    id = await served.defer(x_msx_callback=URL, **headers)
+    await served.ended(id, **headers)
+    while (await served.get(id, **headers)).json["callback"]["state"] != "delivered":
+        await asyncio.sleep(0.001)
+
+
+def test_a_host_is_one_whatever_its_port_and_however_it_is_written(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with calling(tmp_path, sender := FakeSender(*[asyncio.Event()] * 4, CallbackAnswer(200))) as served:
+            for url in ("slow.example:8001", "slow.example:8002", "SLOW.example", "slow.example.", "slow.example:8003"):
+                await served.ended(await served.defer(x_msx_callback=f"https://{url}/"))
+            await until(lambda: len(sender.sent) == 4)
+            await delivery_of_other(served)
+            assert len(sender.sent) == 5
+
+    run(test())
+
+
+def test_a_key_whose_hosts_hang_leaves_places_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "AT_ONCE_OF_OWNER", 2)
+
+    async def test() -> None:
+        sender = FakeSender(*[asyncio.Event()] * 2, CallbackAnswer(200))
+        async with calling(tmp_path, sender, check_token=lambda given: KEYS[given or ""]) as served:
+            for number in range(3):
+                url = f"https://slow{number}.example/"
+                id = await served.defer(x_msx_callback=url, authorization=SECRET)
+                await served.ended(id, authorization=SECRET)
+            await until(lambda: len(sender.sent) == 2)
+            await delivery_of_other(served, authorization="Bearer bob")
+            assert len(sender.sent) == 3
 
     run(test())
 
