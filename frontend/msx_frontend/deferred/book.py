@@ -94,11 +94,11 @@ class JobBook:
         """Write the request to the disk. Raises KeyOfAnotherBody, and StoreUnavailable where there is no room."""
         owner, key = wanted.owner, wanted.key
         parts = {REQUEST: encode(asked), **wanted.parts}
-        digest = body_digest(asked.body)
         twin = idempotency_id(owner, asked.target, key) if key else ""
         record = _record(wanted, twin)
 
         def write(records: Records) -> Accepted:
+            digest = body_digest(asked.body) if twin else b""
             if twin and (known := self._known(records, twin, owner, digest)) is not None:
                 return Accepted(known, is_new=False)
             records.add(record, parts, self._bounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from msx_frontend.deferred.book import Accepted, JobBook, WantedJob
-from msx_frontend.deferred.records import Deferred, LateReply
+from msx_frontend.deferred.records import Deferred, LateReply, body_digest
 from msx_frontend.store.records import Records
 from msx_frontend.store.store import Store
 from tests.loops import run
@@ -57,6 +58,25 @@ def test_an_idempotency_key_is_kept_as_long_as_its_job(store: Store) -> None:
         await book.end(second.job.id, "ann", second.job.head, None, nothing)
         await store.sweep()
         assert await store.totals() == {}
+
+    run(test())
+
+
+def test_a_body_is_hashed_beside_the_loop_and_for_a_key_alone(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[str] = []
+
+    def digest(body: bytes) -> bytes:
+        threads.append(threading.current_thread().name)
+        return body_digest(body)
+
+    monkeypatch.setattr("msx_frontend.deferred.book.body_digest", digest)
+
+    async def test() -> None:
+        book = JobBook(store, 1.0, MOST, 1 << 20)
+        await accept(book, "")
+        assert threads == []
+        await accept(book)
+        assert threads == ["msx-store"]
 
     run(test())
 
