@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from msx_core.service_errors import ResourceNotFound, ServiceError
 from msx_frontend.deferred.records import Deferred, LateReply, RawHeaders
-from msx_frontend.deferred.sink import LateSink
+from msx_frontend.deferred.sink import LateSink, SinkLimits
 from msx_net.http.direct import Direct
 from msx_net.http.failures import reported
 from msx_net.http.job_reply import begin
@@ -41,7 +41,8 @@ class LateRuns:
             direct.write_entry(((*known.asked[:-1], reply.status), id, sink.started, time.monotonic()))
             ended(reply, error)
 
-        sink = LateSink(id, known, direct.held.hold(), self._limit, logged, grew)
+        limits = SinkLimits(request=direct.limit, stream=self._limit)
+        sink = LateSink(id, known, direct.held.hold(), limits, logged, grew)
         return sink
 
     def submit(self, sink: LateSink, owner: str, body: bytes) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
+from typing import NamedTuple
 
 from msx_core.held_bytes import Hold
 from msx_core.replies.sink import Cancellable
@@ -20,6 +21,14 @@ from msx_net.http.known_head import KnownHead
 Headers = list[tuple[str, str]]
 
 
+class SinkLimits(NamedTuple):
+    """Bytes of a request whose body was unpacked (max_request_size), and of a stream that is kept
+    (max_response_size)."""
+
+    request: int
+    stream: int
+
+
 class LateSink:
     """`ended` gets the reply, and the error that it tells, once; `grew` is called when a stream has grown."""
 
@@ -28,12 +37,11 @@ class LateSink:
         id: str,
         known: KnownHead,
         hold: Hold,
-        limit: int,
+        limits: SinkLimits,
         ended: Callable[[LateReply, ServiceError | None], None],
         grew: Callable[[], None],
     ) -> None:
-        """`limit`: bytes of a stream that are kept (max_response_size)."""
-        self.id, self.known, self.limit = id, known, limit
+        self.id, self.known, self._limits = id, known, limits
         self.job: Cancellable | None = None
         self.started = monotonic()
         self._hold, self._ended, self._grew = hold, ended, grew
@@ -59,12 +67,16 @@ class LateSink:
         def unpacked(done: asyncio.Future[bytes]) -> None:
             try:
                 if not self._over:
-                    then(done.result())
+                    data = done.result()
+                    self.hold(len(data))
+                    then(data)
             except Exception as error:
                 self.fail(reported(error, self.id))
 
         loop = asyncio.get_running_loop()
-        loop.run_in_executor(None, partial(decompress, body, encoding, self.limit)).add_done_callback(unpacked)
+        loop.run_in_executor(None, partial(decompress, body, encoding, self._limits.request)).add_done_callback(
+            unpacked
+        )
 
     # -- Sink --
 
@@ -78,8 +90,8 @@ class LateSink:
         self._head = self._head or (200, [])
         self.data += data
         self._tail.sent(data)
-        if len(self.data) > self.limit:
-            self.fail(ReplyTooLarge(self.limit))
+        if len(self.data) > self._limits.stream:
+            self.fail(ReplyTooLarge(self._limits.stream))
         else:
             self._grew()
 
