@@ -48,8 +48,8 @@ class NonFinite:
             self._paused = False
 
     def check(self, encoded: bytes | bytearray, value: Any) -> None:
-        """Look at the value of a reply whose JSON is `encoded`: a search for `null` is all that most replies cost."""
-        if not self._paused and (place := first_place(value, encoded)) is not None:
+        """Look at the value of a reply whose JSON is `encoded`."""
+        if not self._paused and (place := place_in(encoded, value)) is not None:
             self.found(place)
 
     def found(self, place: str) -> None:
@@ -74,10 +74,13 @@ non_finite = NonFinite()
 """Where the encoders of a worker report to; its model's metrics are given when it loads."""
 
 
-def first_place(value: Any, encoded: bytes | bytearray = NULL) -> str | None:
-    """The member that is NaN or infinite, as `scores[3]`; None where all numbers are finite. `encoded` is its JSON."""
-    if NULL not in encoded:
-        return None
+def place_in(encoded: bytes | bytearray, value: Any) -> str | None:
+    """`first_place` of a value whose JSON is `encoded`: a search for `null` is all that most replies cost."""
+    return first_place(value) if NULL in encoded else None
+
+
+def first_place(value: Any) -> str | None:
+    """The member that is NaN or infinite, as `scores[3]`; None where all numbers are finite."""
     try:
         place = next(_places(value, "", 0), None)
     except Exception:  # of a handler's own types: a reply that has its JSON does not fail for what would be told

@@ -39,7 +39,7 @@ class Nested(msgspec.Struct, kw_only=True):
 
 def test_every_key_is_a_limit_of_something() -> None:
     used = {name for rule in RULES.values() for name in rule if name in KEYS}
-    assert used == set(KEYS)
+    assert used == set(KEYS) - {"max_answers_size"}, "that one bounds what a worker answers"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 
 from msx_core.generation import ClassifyReply, EmbedReply, TokenizeReply
-from msx_core.non_finite import first_place
+from msx_core.non_finite import place_in
 from msx_frontend.generation.errors import AnswersTooLarge, InvalidReply
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import Headers, TextRequest
@@ -92,7 +92,7 @@ class OperationReply(Generic[M]):
     def _written(self, answers: list[M]) -> WrittenReply:
         reply = self._write(answers)
         data = _json(reply.value)
-        return WrittenReply(data, reply.headers, first_place(reply.value, data))
+        return WrittenReply(data, reply.headers, place_in(data, reply.value))
 
     def _send(self, written: WrittenReply) -> None:
         self._request.send(written.data, written.headers)
