@@ -48,12 +48,17 @@ class PidFile:
         return True
 
     def server(self) -> int | None:
-        """The process that wrote it; None where there is none, or its number is that of a later process."""
+        """The process that wrote it; None where it has ended, or its number is that of a later process."""
         pid = self._read()
         with contextlib.suppress(OSError, ValueError, OverflowError, psutil.Error):  # a number may be no pid
-            if pid is not None and psutil.Process(pid).create_time() <= self.path.stat().st_mtime + INEXACT:
+            if pid is not None and self._wrote(psutil.Process(pid)):
                 return pid
         return None
+
+    def _wrote(self, process: psutil.Process) -> bool:
+        """Whether a process that runs was there when the file was written. Raises psutil.Error, OSError."""
+        is_old = process.create_time() <= self.path.stat().st_mtime + INEXACT
+        return is_old and process.status() != psutil.STATUS_ZOMBIE  # which its parent may leave for long
 
     def _other_lives(self) -> bool:
         return self.server() not in (None, os.getpid())

@@ -1,4 +1,6 @@
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +35,15 @@ def test_what_was_left_is_replaced_though_a_later_process_has_its_number(path: P
     os.utime(path, (1, 1))
     PidFile().write()
     assert path.read_text() == str(os.getpid())
+
+
+def test_what_was_left_is_replaced_though_nobody_has_waited_for_the_killed_server(path: Path) -> None:
+    killed = subprocess.Popen([sys.executable, "-c", ""])
+    os.waitid(os.P_PID, killed.pid, os.WEXITED | os.WNOWAIT)
+    path.write_text(str(killed.pid))
+    PidFile().write()
+    assert path.read_text() == str(os.getpid())
+    killed.wait()
 
 
 def test_that_of_another_server_stays(path: Path) -> None:
