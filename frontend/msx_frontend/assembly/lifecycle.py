@@ -34,7 +34,8 @@ class Lifecycle:
         self._on_started = on_started
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
-        self._upgrade_limit, self._leaves, self._ends = upgrade_limit, False, False
+        self._upgrade_limit = upgrade_limit
+        self._serves = self._leaves = self._ends = False
 
     async def run(self) -> None:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
@@ -70,6 +71,9 @@ class Lifecycle:
         server = start.result()
         log.info("Model server started: %s", server.info.summary())
         self._on_started(server)
+        self._serves = True
+        if self._leaves:
+            self._stop.set()
         return server
 
     @property
@@ -77,9 +81,10 @@ class Lifecycle:
         return self._stop.is_set()
 
     def leave(self) -> None:
-        """Another frontend waits to take this one's place. Ignored while the server stops."""
+        """Another frontend waits to take this one's place: a start ends first. Ignored while the server stops."""
         self._leaves = self._leaves or not self._stop.is_set()
-        self._stop.set()
+        if self._serves:
+            self._stop.set()
 
     def stop(self) -> None:
         if self._leaves and not self._ends:

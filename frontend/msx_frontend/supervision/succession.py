@@ -107,6 +107,7 @@ class Succession:
             self._python = self.upgrade.python
             self.upgrade.succeeded()
             self.upgrade = None
+        self._go_on()
 
     def takes_orders(self, listening: socket.socket) -> None:
         if self.orders is not None:
@@ -128,21 +129,29 @@ class Succession:
         self.upgrade = Upgrade(python or self._python, self._arguments, self._always, command, self._once)
         self.upgrade.workers = workers
 
+    @property
+    def _next(self) -> FrontendProcess | None:
+        """Frontend of an upgrade that is ready to take over."""
+        one = None if self.upgrade is None or not self.upgrade.waits else self.upgrade.frontend
+        return None if one is self.frontend else one
+
     def _follow(self) -> None:
         """Let the frontend of the upgrade have the place of the one that serves, or another one of the same program."""
         self._sockets.frontend_ended()
-        if self.upgrade is not None and self.upgrade.waits:
-            self.frontend, self._restarts.next_start = self.upgrade.frontend, None
+        if (following := self._next) is not None:
+            self.frontend, self._restarts.next_start = following, None
         else:
             self.start()
 
     def _go_on(self) -> None:
         """Give the frontend its turn that waits for it, or else tell the one that serves to leave."""
-        frontend, leaving, upgrade = self.frontend, self._leaving, self.upgrade
-        if frontend is not None and frontend.waits and (leaving is None or leaving.line is not None):
+        frontend, leaving = self.frontend, self._leaving
+        if frontend is None:
+            return
+        if frontend.waits and (leaving is None or leaving.line is not None):
             self._give_turn(frontend, leaving)
-        elif leaving is None and upgrade is not None and upgrade.waits and frontend not in (None, upgrade.frontend):
-            self.signal(signal.SIGUSR2, ends=False)
+        elif frontend.started and leaving is None and self._next is not None:
+            frontend.signal(signal.SIGUSR2)
 
     def _give_turn(self, frontend: FrontendProcess, leaving: Leaving | None) -> None:
         frontend.waits = False
@@ -184,7 +193,7 @@ class Succession:
     def _ended(self, frontend: FrontendProcess, code: int) -> None:
         frontend.close()
         self.frontend, self._code = None, code
-        if code == 0 and not frontend.leaves:
+        if code == 0 and frontend.started and not frontend.leaves:
             self.stopping = True
         if self.stopping:
             return
@@ -194,7 +203,7 @@ class Succession:
         if self.upgrade is not None and frontend is self.upgrade.frontend:
             self.upgrade.failed(code)
             self.upgrade = None
-        if self.upgrade is not None and self.upgrade.waits:
+        if self._next is not None:
             self._follow()
             self._go_on()
         elif not self._restarts.gives_up:

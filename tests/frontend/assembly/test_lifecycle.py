@@ -1,0 +1,59 @@
+"""Signals while the server starts."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from types import SimpleNamespace
+from typing import Any
+
+from msx_frontend.assembly.lifecycle import Lifecycle
+
+
+class Starting:
+    """A lifecycle whose server starts when the test lets it."""
+
+    def __init__(self) -> None:
+        self.begun, self.may = asyncio.Event(), asyncio.Event()
+        self.started: list[Any] = []
+        self.lifecycle = Lifecycle(self._start, 0, self.started.append, 1.0)
+
+    async def _start(self, parts: AsyncExitStack) -> Any:
+        self.begun.set()
+        await self.may.wait()
+        context = SimpleNamespace(supervisor=None)
+        return SimpleNamespace(info=SimpleNamespace(summary=str), models=SimpleNamespace(context=context), drain=_drain)
+
+
+async def _drain(limit: float) -> None: ...
+
+
+def test_it_starts_before_it_leaves() -> None:
+    async def run() -> None:
+        one = Starting()
+        task = asyncio.create_task(one.lifecycle.run())
+        await one.begun.wait()
+        one.lifecycle.leave()
+        for _ in range(5):
+            await asyncio.sleep(0)
+        one.may.set()
+        await task
+        assert one.started
+        assert one.lifecycle.stopping
+
+    asyncio.run(run())
+
+
+def test_a_stop_ends_the_start() -> None:
+    async def run(*, leaves: bool) -> None:
+        one = Starting()
+        task = asyncio.create_task(one.lifecycle.run())
+        await one.begun.wait()
+        if leaves:
+            one.lifecycle.leave()
+        one.lifecycle.stop()
+        await task
+        assert not one.started
+
+    for leaves in (False, True):
+        asyncio.run(run(leaves=leaves))

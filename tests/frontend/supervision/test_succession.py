@@ -1,0 +1,153 @@
+"""Turns of frontends whose processes are not there: crashes, upgrades and signals in any order."""
+
+from __future__ import annotations
+
+import signal
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from msx_frontend.supervision import succession as module
+from msx_frontend.supervision import upgrade as upgrade_module
+from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.restarts import Restarts
+from msx_frontend.supervision.succession import Succession
+from msx_frontend.supervision.wire import receive
+
+
+class ScriptedFrontend:
+    """A frontend's process that ends when the test gives it a `code`."""
+
+    def __init__(self, *_: object) -> None:
+        self.connection, self.far = socket.socketpair()
+        self.far.settimeout(0)
+        self.process, self.pid = self, 1
+        self.started = self.waits = self.leaves = False
+        self.program = None
+        self.code: int | None = None
+        self.signals: list[int] = []
+
+    def signal(self, number: int) -> None:
+        self.signals.append(number)
+
+    def exit_code(self) -> int | None:
+        return self.code
+
+    def wait(self) -> None: ...
+
+    def close(self) -> None:
+        self.connection.close()
+        self.far.close()
+
+    def has_turn(self) -> bool:
+        """Whether it was given its turn since it was asked last."""
+        try:
+            _, descriptors = receive(self.far)
+        except BlockingIOError:
+            return False
+        module.close_all(descriptors)
+        return True
+
+
+class Server(Succession):
+    """Does what its frontends ask for, in few words."""
+
+    def __init__(self) -> None:
+        super().__init__([], Restarts(60.0), Children(), KeptSockets(), "ONCE", "ALWAYS")
+        self.start()
+
+    @property
+    def now(self) -> ScriptedFrontend:
+        """The frontend that serves, or starts in order to."""
+        assert isinstance(self.frontend, ScriptedFrontend)
+        return self.frontend
+
+    def serve(self) -> ScriptedFrontend:
+        one = self.now
+        self.turn_asked(one)
+        assert one.has_turn()
+        self.frontend_started(one)
+        return one
+
+    def order(self) -> ScriptedFrontend:
+        """The frontend of an upgrade."""
+        self.begin_upgrade(None, None, workers=False)
+        assert self.upgrade is not None
+        assert isinstance(self.upgrade.frontend, ScriptedFrontend)
+        return self.upgrade.frontend
+
+    def end(self, one: ScriptedFrontend, code: int) -> None:
+        one.code = code
+        self.look_at_ends()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    made: list[ScriptedFrontend] = []
+
+    def make(*arguments: object) -> ScriptedFrontend:
+        made.append(ScriptedFrontend(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(module, "FrontendProcess", make)
+    monkeypatch.setattr(upgrade_module, "FrontendProcess", make)
+    one = Server()
+    yield one
+    one.close()
+    for frontend in made:
+        frontend.close()
+
+
+def test_a_frontend_that_starts_is_not_told_to_leave(server: Server) -> None:
+    """The one that served has crashed meanwhile. The upgrade goes on when the next one answers."""
+    first = server.serve()
+    upgraded = server.order()
+    server.end(first, 137)
+    assert server.due() is None
+    second = server.now
+    server.turn_asked(second)
+    server.turn_asked(upgraded)
+    assert second is not first
+    assert second.signals == []
+    server.frontend_started(second)
+    assert second.signals == [signal.SIGUSR2]
+
+
+def test_a_start_that_ends_with_0_is_no_end_of_the_server(server: Server) -> None:
+    server.end(server.serve(), 137)
+    server.start()
+    server.end(server.now, 0)
+    assert not server.stopping
+    assert server.due() is None
+
+
+def test_a_frontend_that_has_answered_stops_the_server_by_0(server: Server) -> None:
+    server.end(server.serve(), 0)
+    assert server.stopping
+    assert server.due() == 0
+
+
+def test_an_upgrade_takes_over_at_once_where_no_frontend_runs(server: Server) -> None:
+    """A crash loop pauses; who orders the upgrade wants to get rid of it."""
+    first = server.serve()
+    upgraded = server.order()
+    server.end(first, 137)
+    server.turn_asked(upgraded)
+    assert server.now is upgraded
+    assert upgraded.has_turn()
+    server.frontend_started(upgraded)
+    assert server.upgrade is None
+    assert server.refusal() == ""
+
+
+def test_a_server_that_stops_is_not_taken_over(server: Server) -> None:
+    first = server.serve()
+    upgraded = server.order()
+    server.signal(signal.SIGTERM, ends=True)
+    server.turn_asked(upgraded)
+    assert first.signals == [signal.SIGTERM]
+    server.end(first, 0)
+    server.turn_asked(upgraded)
+    assert server.due() == 0
