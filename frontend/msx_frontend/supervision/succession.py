@@ -132,8 +132,9 @@ class Succession:
     @property
     def _next(self) -> FrontendProcess | None:
         """Frontend of an upgrade that is ready to take over."""
-        one = None if self.upgrade is None or not self.upgrade.waits else self.upgrade.frontend
-        return None if one is self.frontend else one
+        if self.upgrade is None or self.stopping or not self.upgrade.waits:
+            return None
+        return None if self.upgrade.frontend is self.frontend else self.upgrade.frontend
 
     def _follow(self) -> None:
         """Let the frontend of the upgrade have the place of the one that serves, or another one of the same program."""
@@ -144,7 +145,10 @@ class Succession:
             self.start()
 
     def _go_on(self) -> None:
-        """Give the frontend its turn that waits for it, or else tell the one that serves to leave."""
+        """Give the frontend its turn that waits for it, or else tell the one that serves to leave; where none runs, an
+        upgrade's takes its place."""
+        if self.frontend is None and self._next is not None:
+            self._follow()
         frontend, leaving = self.frontend, self._leaving
         if frontend is None:
             return
@@ -204,7 +208,6 @@ class Succession:
             self.upgrade.failed(code)
             self.upgrade = None
         if self._next is not None:
-            self._follow()
             self._go_on()
         elif not self._restarts.gives_up:
             say(f"the frontend (pid {frontend.pid}) has ended with exit code {code}: another takes its workers over")
