@@ -76,6 +76,7 @@ class Succession:
         if self._leaving is not None:
             self._leaving.signal(signal.SIGKILL)
             self._leaving.frontend.process.wait()
+            self._leaving.close()
         self._children.end_all()
 
     # -- what frontends ask (`FrontendEvents`) --
@@ -137,9 +138,12 @@ class Succession:
         return None if self.upgrade.frontend is self.frontend else self.upgrade.frontend
 
     def _follow(self) -> None:
-        """Let the frontend of the upgrade have the place of the one that serves, or another one of the same program."""
+        """Let the frontend of the upgrade have the place of the one that serves, or another one of the same program.
+        Nobody follows where the server stops."""
         self._sockets.frontend_ended()
-        if (following := self._next) is not None:
+        if self.stopping:
+            self.frontend, self._code = None, 0
+        elif (following := self._next) is not None:
             self.frontend, self._restarts.next_start = following, None
         else:
             self.start()
@@ -219,13 +223,14 @@ class Succession:
             self.upgrade = None
         if self._leaving is not None and not self._leaving.seconds_left:
             self._leaving.signal(signal.SIGKILL)
-        if self.frontend is None and (self.stopping or self._restarts.gives_up):
-            return self._code if self._leaving is None else None
+        ends = self.frontend is None and (self.stopping or self._restarts.gives_up)
+        if ends and self._leaving is None:
+            return self._code
         if self._restarts.groups_are_overdue:
             self._restarts.groups_ended()
             if ended := self._children.end_waiting():
                 say(f"{ended} workers have waited for a frontend for longer than keep_groups, and are ended")
-        elif self.frontend is None and self._restarts.is_due:
+        elif self.frontend is None and not ends and self._restarts.is_due:
             self.start()
         return None
 

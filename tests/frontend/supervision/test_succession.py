@@ -5,29 +5,35 @@ from __future__ import annotations
 import signal
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from msx_frontend.supervision import succession as module
 from msx_frontend.supervision import upgrade as upgrade_module
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.wire import receive
+from msx_frontend.supervision.wire import close_all, receive
 
 
-class ScriptedFrontend:
+class ScriptedFrontend(FrontendProcess):
     """A frontend's process that ends when the test gives it a `code`."""
 
     def __init__(self, *_: object) -> None:
         self.connection, self.far = socket.socketpair()
         self.far.settimeout(0)
-        self.process, self.pid = self, 1
+        self.process: Any = self
         self.started = self.waits = self.leaves = False
         self.program = None
         self.code: int | None = None
         self.signals: list[int] = []
+
+    @property
+    def pid(self) -> int:
+        return 1
 
     def signal(self, number: int) -> None:
         self.signals.append(number)
@@ -47,7 +53,7 @@ class ScriptedFrontend:
             _, descriptors = receive(self.far)
         except BlockingIOError:
             return False
-        module.close_all(descriptors)
+        close_all(descriptors)
         return True
 
 
@@ -151,3 +157,29 @@ def test_a_server_that_stops_is_not_taken_over(server: Server) -> None:
     server.end(first, 0)
     server.turn_asked(upgraded)
     assert server.due() == 0
+
+
+def test_a_stop_before_the_hand_over_is_a_stop(server: Server) -> None:
+    """The frontend that leaves has the signal; its requests run to their end, and nobody follows."""
+    first = server.serve()
+    upgraded = server.order()
+    server.turn_asked(upgraded)
+    server.signal(signal.SIGTERM, ends=True)
+    with server.handed_over(first, 60.0, []):
+        assert server.frontend is None
+        assert not upgraded.has_turn()
+        assert server.due() is None
+        server.signal(signal.SIGTERM, ends=True)
+        assert first.signals == [signal.SIGUSR2, signal.SIGTERM, signal.SIGTERM]
+    server.end(first, 0)
+    assert server.due() == 0
+
+
+def test_groups_that_wait_too_long_are_ended_while_the_server_stops(server: Server) -> None:
+    server.serve()
+    server.signal(signal.SIGTERM, ends=True)
+    with server.handed_over(server.now, 60.0, []):
+        server.workers_released()
+        server._restarts._keep_groups = 0.0
+        server.due()
+        assert server.seconds_left() != 0
