@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +38,9 @@ SHORT = 1000
 """Bytes of a reply that is always kept: each failure is, so that no job ends without a word."""
 SHARE = 0.5
 """The part of all jobs, and of their bytes, that one named key may have."""
+
+AT_ONCE = 500
+"""Jobs that are read at once, so that neither the loop nor the store is held by all of them."""
 
 Also = Callable[[Records, float], None]
 """Changes further records within a change; the second argument is until when its job is kept."""
@@ -77,6 +80,13 @@ class Accepted(NamedTuple):
     is_new: bool
 
 
+class OpenJobs(NamedTuple):
+    """Jobs that have not ended, and the number of the last of them."""
+
+    jobs: list[Kept]
+    last: int
+
+
 class JobBook:
     """Methods raise StoreUnavailable."""
 
@@ -114,14 +124,26 @@ class JobBook:
         found = await self._store.find(KIND, id, owner)
         return None if found is None else _kept(found)
 
+    async def find_all(self, ids: Sequence[tuple[str, str]]) -> list[Kept | None]:
+        """Find several, by their ids and owners."""
+
+        def read(records: Records) -> list[Kept | None]:
+            found = [records.find(KIND, id, owner, time.time()) for id, owner in ids]
+            return [None if one is None else _kept(one) for one in found]
+
+        return await self._store.run(read)
+
     async def newest(self, owner: str | None, behind: str, most: int, *, is_open: bool | None = None) -> list[Kept]:
         """Jobs of an owner, or of all, the newest first, behind the one with this id, or, where that is gone, from
         the second in which it was made; with `is_open` those alone that have not ended, or those that have."""
         open_after = math.nextafter(ENDLESS, 0.0)
         ends = (open_after if is_open else time.time(), open_after if is_open is False else ENDLESS)
         until = (created_of(behind) or 0.0) + 1
-        found = await self._store.run(lambda records: records.newest(KIND, owner, behind, most, ends, until))
-        return [_kept(record) for record in found]
+
+        def read(records: Records) -> list[Kept]:
+            return [_kept(record) for record in records.newest(KIND, owner, behind, most, ends, until)]
+
+        return await self._store.run(read)
 
     async def owner_of(self, id: str) -> str | None:
         """None where there is no such job."""
@@ -176,10 +198,14 @@ class JobBook:
 
         return await self._store.run(write)
 
-    async def open_jobs(self) -> list[Kept]:
-        """Jobs that have not ended, the oldest first."""
-        found = await self._store.run(lambda records: records.lasting(KIND, ENDLESS))
-        return [_kept(record) for record in found]
+    async def open_jobs(self, behind: int = 0) -> OpenJobs:
+        """Some of the jobs that have not ended, the oldest first: those behind the number `behind`."""
+
+        def read(records: Records) -> OpenJobs:
+            found = records.lasting(KIND, ENDLESS, behind, AT_ONCE)
+            return OpenJobs([_kept(record) for _, record in found], found[-1][0] if found else behind)
+
+        return await self._store.run(read)
 
     def _add_reply(self, records: Records, id: str, data: bytes, now: float) -> None:
         if len(data) > SHORT and not records.may_grow(KIND, len(data), self._bounds, now):

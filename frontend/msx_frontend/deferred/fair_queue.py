@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from itertools import accumulate
 from typing import Generic, Protocol, TypeVar
 
 
@@ -37,15 +39,33 @@ class QueueLane(Generic[W]):
         return one
 
 
+class LaneSizes:
+    """How many wait in each lane: counted once for all places that are asked for before the next change."""
+
+    __slots__ = ("_sizes", "_sums")
+
+    def __init__(self, sizes: Iterable[int]) -> None:
+        self._sizes = sorted(sizes)
+        self._sums = [0, *accumulate(self._sizes)]
+
+    def taken(self, turns: int) -> int:
+        """How many all lanes give in so many turns of each."""
+        small = bisect_right(self._sizes, turns)
+        return self._sums[small] + turns * (len(self._sizes) - small)
+
+
 class FairQueue(Generic[W]):
     def __init__(self) -> None:
         self._lanes: OrderedDict[str, QueueLane[W]] = OrderedDict()
         """Lanes in which something waits, in the order of their turns."""
+        self._sizes: LaneSizes | None = None
+        """None where something came or went since they were counted."""
 
     def add(self, one: W) -> None:
         if (lane := self._lanes.get(one.lane)) is None:
             lane = self._lanes[one.lane] = QueueLane()
         lane.add(one)
+        self._sizes = None
 
     def take(self, busy: Container[str] = ()) -> W | None:
         """The next one; None where none waits but in lanes that are busy."""
@@ -71,9 +91,12 @@ class FairQueue(Generic[W]):
         if own is None or one not in own.waiting:
             return 0
         before = one.number - own.taken - 1
-        others = (len(lane.waiting) for lane in self._lanes.values() if lane is not own)
-        return before + sum(min(count, before + 1) for count in others)
+        turns = before + 1
+        if self._sizes is None:
+            self._sizes = LaneSizes(len(lane.waiting) for lane in self._lanes.values())
+        return before + self._sizes.taken(turns) - min(len(own.waiting), turns)
 
     def _tidy(self, name: str, lane: QueueLane[W]) -> None:
+        self._sizes = None
         if not lane.waiting:
             del self._lanes[name]

@@ -46,6 +46,8 @@ class DeferredJobs:
         self._turns = FairQueue[Entry]()
         self._elsewhere: set[str] = set()
         """Jobs that the server before this one runs."""
+        self._last = 0
+        """The number of the last job that was taken up from the store."""
         self._retries = Retries(self._queue)
         self._running, self._is_paused = 0, False
         self._tasks = Tasks()
@@ -54,8 +56,7 @@ class DeferredJobs:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener; but for
         those that run `elsewhere`."""
         self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
-        for kept in await self.book.open_jobs():
-            self.add(kept, runs=kept.id in elsewhere)
+        await self._take_up(elsewhere)
         self._next()
         if self.callbacks is not None:
             await self.callbacks.begin()
@@ -68,11 +69,12 @@ class DeferredJobs:
     async def look_elsewhere(self, *, over: bool) -> None:
         """Look which jobs another server has ended, and which it has accepted. `over`: it runs none any more, so that
         those that have not ended run here. Raises StoreUnavailable."""
-        still_open = [self.add(kept).id for kept in await self.book.open_jobs()]
-        for entry in [self._entries[id] for id in self._elsewhere]:
-            if entry.id not in still_open:
+        await self._take_up()
+        entries = [self._entries[id] for id in self._elsewhere]
+        found = await self.book.find_all([(entry.id, entry.owner) for entry in entries])
+        for entry, kept in zip(entries, found, strict=True):
+            if kept is None or kept.has_ended:
                 self._elsewhere.discard(entry.id)
-                kept = await self.book.find(entry.id, entry.owner)
                 entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
                 self._forget(entry)
                 if self.callbacks is not None:
@@ -81,6 +83,13 @@ class DeferredJobs:
                 self._elsewhere.discard(entry.id)
                 entry.head.state = "queued"
                 self._queue(entry)
+
+    async def _take_up(self, elsewhere: Collection[str] = ()) -> None:
+        """Add the open jobs of the store that were accepted since the last look."""
+        while (found := await self.book.open_jobs(self._last)).jobs:
+            self._last = found.last
+            for kept in found.jobs:
+                self.add(kept, runs=kept.id in elsewhere)
 
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""

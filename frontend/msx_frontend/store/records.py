@@ -74,13 +74,15 @@ class Records:
         ).fetchone()
         return None if row is None else bytes(row[0])
 
-    def lasting(self, kind: str, end: float) -> list[Record]:
-        """The records of a kind that expire at `end`, the oldest first."""
+    def lasting(self, kind: str, end: float, behind: int, most: int) -> list[tuple[int, Record]]:
+        """The records of a kind that expire at `end`, the oldest first, with their numbers; those behind the number
+        `behind`."""
         rows = self._db.execute(
-            f"SELECT {_COLUMNS} FROM records WHERE kind = ? AND expires = ? ORDER BY number",  # noqa: S608 - constants
-            (kind, end),
+            f"SELECT {_COLUMNS}, number FROM records WHERE kind = ? AND expires = ? AND number > ?"  # noqa: S608
+            " ORDER BY number LIMIT ?",
+            (kind, end, behind, most),
         ).fetchall()
-        return [_record(row) for row in rows]
+        return [(row[-1], _record(row[:-1])) for row in rows]
 
     def newest(
         self, kind: str, owner: str | None, behind: str, most: int, ends: tuple[float, float], made_before: float = 0.0

@@ -1,5 +1,11 @@
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from msx_frontend.deferred import fair_queue
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.fair_queue import FairQueue
 from msx_frontend.deferred.records import JobHead
@@ -34,6 +40,36 @@ def test_a_place_counts_the_turns_of_others() -> None:
     assert taken(turns, 3) == ["a1", "b0", "a2"]
     assert turns.place(bob[1]) == 1
     assert turns.place(bob[0]) == 0
+
+
+def test_places_are_those_of_a_count_of_all_lanes() -> None:
+    turns, chance = FairQueue[Entry](), random.Random(1)
+    entries = [one for lane in range(20) for one in waiting(turns, f"{lane}", chance.randrange(1, 30))]
+    for dropped in chance.sample(entries, 50):
+        turns.drop(dropped)
+        one = chance.choice([one for lane in turns._lanes.values() for one in lane.waiting])
+        own = turns._lanes[one.lane]
+        before = one.number - own.taken - 1
+        others = sum(min(len(lane.waiting), before + 1) for lane in turns._lanes.values() if lane is not own)
+        assert turns.place(one) == before + others
+
+
+def test_lanes_are_counted_once_for_a_whole_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[None] = []
+
+    class CountedSizes(fair_queue.LaneSizes):
+        def __init__(self, sizes: Iterable[int]) -> None:
+            counted.append(None)
+            super().__init__(sizes)
+
+    monkeypatch.setattr(fair_queue, "LaneSizes", CountedSizes)
+    turns = FairQueue[Entry]()
+    entries = [one for lane in range(5) for one in waiting(turns, f"{lane}", 5)]
+    assert [turns.place(one) for one in entries[:5]] == [4, 9, 14, 19, 24]
+    assert len(counted) == 1
+    turns.take()
+    turns.place(entries[-1])
+    assert len(counted) == 2
 
 
 def test_dropped_jobs_leave_nothing() -> None:

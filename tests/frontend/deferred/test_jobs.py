@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from msx_frontend.apis.openai.kept_responses import KeptResponses
 from msx_frontend.deferred.accepting import Uncancelled
 from msx_frontend.deferred.book import Also, JobBook
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
-from msx_frontend.deferred.records import JobHead, LateReply
+from msx_frontend.deferred.records import JobHead, LateReply, decode_head
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import DAY
@@ -606,6 +607,35 @@ def test_a_job_waits_for_its_models_days_at_most(tmp_path: Path, monkeypatch: py
         async with serving(tmp_path, words("a")) as second:
             assert (await second.ended(id))["status"] == 504
             assert second.speaker.jobs == []
+
+    run(test())
+
+
+def test_many_open_jobs_are_read_in_parts_beside_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once each, however often the server looks what the one before it does."""
+    monkeypatch.setattr("msx_frontend.deferred.book.AT_ONCE", 2)
+    threads: list[str] = []
+
+    def decode(head: bytes) -> JobHead:
+        threads.append(threading.current_thread().name)
+        return decode_head(head)
+
+    async def test() -> None:
+        async with serving(tmp_path, begins=False) as served:
+            made = [await served.defer() for _ in range(5)]
+            monkeypatch.setattr("msx_frontend.deferred.book.decode_head", decode)
+            next_one = DeferredJobs(JobBook(served.store, 1.0, 100, 1 << 20), 0, 10_000, key_of)
+            await next_one.begin(served.speaker.app.direct(), made[:1])
+            assert threads == ["msx-store"] * 5
+            made.append(await served.defer())
+            threads.clear()
+            await next_one.look_elsewhere(over=False)
+            assert all(next_one.find(id, "") for id in made)
+            assert threads == ["msx-store"] * 2, "of the one that runs elsewhere, and of the one that came"
+            threads.clear()
+            assert len(await next_one.book.newest("", "", 10)) == 6
+            assert threads == ["msx-store"] * 6
+            await next_one.close()
 
     run(test())
 
