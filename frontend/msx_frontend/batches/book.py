@@ -52,8 +52,10 @@ class BatchBook:
         self._batches[batch.id] = batch
         return batch
 
-    def find(self, id: str, owner: str) -> KeptBatch:
+    async def find(self, id: str, owner: str) -> KeptBatch:
         """Raises UnknownBatch."""
+        if id not in self._batches and (record := await self._store.find(KIND, id, owner)) is not None:
+            self._batches.setdefault(id, batch_of(record))
         found = self._batches.get(id)
         if found is None or found.owner != owner or found.expires <= time.time():
             raise UnknownBatch(id)

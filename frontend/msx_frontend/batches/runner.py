@@ -103,7 +103,7 @@ class Batches:
     async def create(self, asked: BatchRequest, owner: str) -> KeptBatch:
         """Raises UnknownFile, BadRequest, TooManyBatches, ServiceUnavailable."""
         self._known(asked.endpoint)
-        file = self.shelf.find(asked.input_file_id, owner)
+        file = await self.shelf.find(asked.input_file_id, owner)
         if file.head.purpose != "batch":
             raise BadRequest(f"input_file_id: {file.id} has the purpose {file.head.purpose}, not batch.")
         return await self._tasks.to_the_end(self._create(asked, owner))
@@ -123,24 +123,26 @@ class Batches:
         self._next()
         return batch
 
-    def find(self, id: str, owner: str) -> KeptBatch:
-        """How it stands now. Raises UnknownBatch."""
-        batch = self.book.find(id, owner)
-        run = self._active.get(id)
-        return batch if run is None else run.batch._replace(head=run.head)
+    async def find(self, id: str, owner: str) -> KeptBatch:
+        """How it stands now. Raises UnknownBatch, StoreUnavailable."""
+        return self._now(await self.book.find(id, owner))
 
     def batches(self, owner: str) -> list[KeptBatch]:
         """Batches of this owner, the oldest first."""
-        return [self.find(one.id, owner) for one in self.book.batches(owner)]
+        return [self._now(one) for one in self.book.batches(owner)]
+
+    def _now(self, batch: KeptBatch) -> KeptBatch:
+        run = self._active.get(batch.id)
+        return batch if run is None else run.batch._replace(head=run.head)
 
     async def cancel(self, id: str, owner: str) -> KeptBatch:
         """Raises UnknownBatch, BatchHasEnded, StoreUnavailable."""
-        found = self.book.find(id, owner)
+        found = await self.book.find(id, owner)
         if found.has_ended:
             raise BatchHasEnded(id, found.head.state)
         run = self._active.get(id) or self._start(found)
         await self._tasks.to_the_end(run.cancel())
-        return self.find(id, owner)
+        return await self.find(id, owner)
 
     def _known(self, endpoint: str) -> KnownHead:
         """Raises BadRequest where no model answers the path, ServiceUnavailable before the server has begun."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.files.errors import FileInUse, FilesTakeTooMuch, FileTooLarge, TooManyFiles, UnknownFile
 from msx_frontend.files.records import KIND, StoredFile, stored
-from msx_frontend.store.records import DAY, Bounds, Records
+from msx_frontend.store.records import DAY, Bounds, Record, Records
 from msx_frontend.store.store import Store
 
 log = logging.getLogger("msx.files")
@@ -60,8 +60,7 @@ class FileShelf:
         """Know files that a server before this one has kept meanwhile, while its requests ended. Raises
         StoreUnavailable."""
         for record in await self._store.run(lambda records: records.every(KIND)):
-            if record.id not in self._files:
-                self._know(stored(record))
+            self._learn(record)
 
     async def close(self) -> None:
         if self._sweeper is not None:
@@ -73,8 +72,10 @@ class FileShelf:
     def path(self, id: str) -> Path:
         return self.folder / id
 
-    def find(self, id: str, owner: str) -> StoredFile:
-        """Raises UnknownFile."""
+    async def find(self, id: str, owner: str) -> StoredFile:
+        """Raises UnknownFile, StoreUnavailable."""
+        if id not in self._files:
+            self._learn(await self._store.find(KIND, id, owner))
         found = self._files.get(id)
         if found is None or found.owner != owner or self._is_over(found):
             raise UnknownFile(id)
@@ -126,7 +127,7 @@ class FileShelf:
 
     async def delete(self, id: str, owner: str) -> None:
         """Raises UnknownFile, FileInUse, StoreUnavailable."""
-        file = self.find(id, owner)
+        file = await self.find(id, owner)
         if reader := self._readers.get(id):
             raise FileInUse(id, min(reader))
         await self._remove(file)
@@ -151,6 +152,11 @@ class FileShelf:
     def expires_after(self, seconds: float | None, now: float) -> float:
         """The end of a file that is made now; `seconds` are those that its client asks for."""
         return now + min(seconds or float("inf"), self.limits.days * DAY)
+
+    def _learn(self, record: Record | None) -> None:
+        """Know the file of a record, which another server may have made."""
+        if record is not None and record.id not in self._files:
+            self._know(stored(record))
 
     def _know(self, file: StoredFile) -> None:
         self._files[file.id] = file

@@ -106,7 +106,7 @@ def test_a_check_ends_with_its_batch_and_with_the_server(tmp_path: Path, monkeyp
             ids = [await served.begun(row("a")) for _ in range(4)]
             for id in ids[:3]:
                 assert (await served.get(f"batches/{id}/cancel", "POST")).json["status"] == "cancelling"
-            await until(lambda: served.batches.book.open() == [served.batches.book.find(ids[3], "")])
+            await until(lambda: [one.id for one in served.batches.book.open()] == ids[3:])
             assert [(await served.show(id))["status"] for id in ids[:3]] == ["cancelled"] * 3
             await until(lambda: len(threads) >= 4)
         assert {one.name.rpartition("_")[0] for one in threads} == {"msx-batch-input"}
@@ -322,7 +322,7 @@ def test_a_batch_goes_on_from_each_state(tmp_path: Path, state: str) -> None:
             first.batches.begin(first.speaker.app.direct())
             first.batches._is_paused = True
             id = (await first.create(file))["id"]
-            batch = first.batches.book.find(id, "")
+            batch = await first.batches.book.find(id, "")
             head = batch.head if state == "validating" else batch.head.into(state, 1.0)  # type: ignore[arg-type]
             if state == "finalizing":
                 head = msgspec.structs.replace(head, total=1, output="file-o", error="file-e")
@@ -365,10 +365,29 @@ def test_what_a_server_before_has_taken_meanwhile_is_known(tmp_path: Path, monke
             old.batches.pause()
             async with serving(tmp_path, words("a")) as new:
                 id = await old.begun(row("a"))
-                while (shown := await new.get(f"batches/{id}")).status == 404:
+                while not (listed := (await new.get("batches")).json["data"]):
                     pass
                 done = await new.ended(id)
-                assert (shown.json["id"], done["status"]) == (id, "completed")
+                assert (listed[0]["id"], done["status"]) == (id, "completed")
+
+    run(test())
+
+
+def test_what_a_server_before_accepts_is_known_at_once(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path) as old:
+            old.batches.pause()
+            async with serving(tmp_path, words("a")) as new:
+                file = await old.upload(jsonl(row("a")))
+                assert (await new.get(f"files/{file}")).json["bytes"] == len(jsonl(row("a")))
+                id = await old.begun(row("a"))
+                assert (await new.show(id))["status"] == "validating"
+                assert (await new.get(f"batches/{id}/cancel", "POST")).json["status"] == "cancelling"
+                assert (await new.ended(id))["status"] == "cancelled"
+                other = await old.upload(jsonl(row("a")))
+                done = await new.ended((await new.create(other))["id"])
+                assert done["request_counts"] == {"total": 1, "completed": 1, "failed": 0}
+                assert (await new.get("files/x")).status == (await new.get("batches/x")).status == 404
 
     run(test())
 

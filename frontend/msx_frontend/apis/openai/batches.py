@@ -68,7 +68,7 @@ class BatchAnswers:
         return _json(page_of([_shown(one) for one in found], request.query))
 
     async def show(self, request: Request) -> Reply:
-        return _json(_shown(self._found.find(request.names["id"], owner_of_key(request.call.key))))
+        return _json(_shown(await self._found.find(request.names["id"], owner_of_key(request.call.key))))
 
     async def cancel(self, request: Request) -> Reply:
         """Raises BatchHasEnded, too."""

@@ -66,7 +66,7 @@ class FileAnswers:
         return _json(page_of([one for one in found if purpose in (None, one["purpose"])], request.query, PAGE))
 
     async def show(self, request: Request) -> Reply:
-        return _json(_shown(self._file(request)))
+        return _json(_shown(await self._file(request)))
 
     async def delete(self, request: Request) -> Reply:
         id = request.names["id"]
@@ -74,13 +74,13 @@ class FileAnswers:
         return _json({"id": id, "object": "file", "deleted": True})
 
     async def content(self, request: Request) -> Reply:
-        id = self._file(request).id
+        id = (await self._file(request)).id
         opened = await asyncio.to_thread(_open, self._found.path(id), id)
         request.when_over(opened.close)
         return Reply(_pieces(opened), headers=[("content-type", "application/octet-stream")])
 
-    def _file(self, request: Request) -> StoredFile:
-        return self._found.find(request.names["id"], owner_of_key(request.call.key))
+    async def _file(self, request: Request) -> StoredFile:
+        return await self._found.find(request.names["id"], owner_of_key(request.call.key))
 
     @property
     def _found(self) -> FileShelf:
