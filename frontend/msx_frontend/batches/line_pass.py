@@ -154,7 +154,7 @@ class LinePass:
             self._later[one] = asyncio.get_running_loop().call_later(one.wait, self._try_again, one)
             one.tries += 1
         else:
-            self._writer.add(answered(one.line.custom_id, sink.id, reply))
+            self._writer.add_later(partial(answered, one.line.custom_id, sink.id, reply), len(reply.body))
         self._changed.set()
 
     def _try_again(self, one: LineTry) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
+from typing import NamedTuple
 
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.batches.line_files import LineFiles
@@ -20,14 +22,23 @@ AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
 """Seconds until a write is tried again for which the disk had no room: the first time, and after many."""
 
 
+class UnmadeOutcome(NamedTuple):
+    """`size`: about its bytes."""
+
+    make: Callable[[], LineOutcome]
+    size: int
+
+
 class OutcomeWriter:
     """Counts bytes with the files of the batch's owner."""
 
     def __init__(self, id: str, owner: str, files: LineFiles, shelf: FileShelf) -> None:
         self._id, self._owner, self.files, self._shelf = id, owner, files, shelf
         self._reserved = 0
+        self._unmade: list[UnmadeOutcome] = []
         self._waiting: list[LineOutcome] = []
         self._size = 0
+        """Bytes of both."""
         self._task: asyncio.Task[None] | None = None
         self.completed = self.failed = 0
         """Lines that are on the disk."""
@@ -49,10 +60,12 @@ class OutcomeWriter:
 
     def add(self, outcome: LineOutcome) -> None:
         """Write it soon."""
-        outcome = self._within_room(outcome)
-        self._reserve(len(outcome.data))
-        self._waiting.append(outcome)
-        self._size += len(outcome.data)
+        self.add_later(lambda: outcome, len(outcome.data))
+
+    def add_later(self, make: Callable[[], LineOutcome], size: int) -> None:
+        """Write soon what `make` returns, which takes about `size` bytes: a thread makes it."""
+        self._unmade.append(UnmadeOutcome(make, size))
+        self._size += size
         if not self.is_busy:
             self._task = asyncio.get_running_loop().create_task(self._write())
 
@@ -84,7 +97,8 @@ class OutcomeWriter:
 
     async def _write(self) -> None:
         wait = AGAIN_AFTER
-        while self._waiting:
+        while self._unmade or self._waiting:
+            await self._make()
             written = self._waiting[:]
             try:
                 await asyncio.to_thread(self.files.write, written)
@@ -95,6 +109,20 @@ class OutcomeWriter:
             else:
                 wait = AGAIN_AFTER
                 self._forget(written)
+
+    async def _make(self) -> None:
+        if unmade := self._unmade[:]:
+            made = await asyncio.to_thread(lambda: [one.make() for one in unmade])
+            del self._unmade[: len(unmade)]
+            self._size -= sum(one.size for one in unmade)
+            for outcome in made:
+                self._wait(self._within_room(outcome))
+
+    def _wait(self, outcome: LineOutcome) -> None:
+        """Count it, until it is written."""
+        self._reserve(len(outcome.data))
+        self._waiting.append(outcome)
+        self._size += len(outcome.data)
 
     def _forget(self, written: list[LineOutcome]) -> None:
         del self._waiting[: len(written)]

@@ -15,6 +15,7 @@ from msx_core.service_errors import InvalidKey, Overloaded, ServiceUnavailable, 
 from msx_frontend.batches.book import BatchBook
 from msx_frontend.batches.input_lines import Checked, LineRules, check_file
 from msx_frontend.batches.line_files import LineFiles
+from msx_frontend.batches.outcome import LineOutcome, answered
 from msx_frontend.batches.records import BatchHead, KeptBatch
 from msx_frontend.store.errors import StoreUnavailable
 from tests.frontend.batches.serving import LIMITS, PATH, Served, jsonl, row, serving
@@ -451,6 +452,24 @@ def test_a_disk_that_fails_for_a_moment_holds_a_batch_up(
         async with serving(tmp_path, words("a")) as served:
             done = await served.ended(await served.begun(row("a"), row("b")))
             assert (done["status"], done["request_counts"]["completed"], fails) == ("completed", 2, [])
+
+    run(test())
+
+
+def test_replies_become_lines_in_a_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def made(*asked: Any) -> LineOutcome:
+        threads.append(threading.current_thread())
+        return answered(*asked)
+
+    monkeypatch.setattr("msx_frontend.batches.line_pass.answered", made)
+
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            done = await served.ended(await served.begun(row("a"), row("b")))
+            assert (done["request_counts"]["completed"], len(threads)) == (2, 2)
+            assert threading.main_thread() not in threads
 
     run(test())
 
