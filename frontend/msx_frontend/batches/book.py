@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from msx_frontend.batches.errors import TooManyBatches, UnknownBatch
 from msx_frontend.batches.records import KIND, BatchHead, KeptBatch, batch_of
-from msx_frontend.files.records import dated_id
 from msx_frontend.store.records import DAY, Bounds, Records
 from msx_frontend.store.store import Store
 
@@ -33,12 +32,12 @@ class BatchBook:
         for record in await self._store.run(lambda records: records.every(KIND)):
             self._batches.setdefault(record.id, batch_of(record))
 
-    async def add(self, owner: str, head: BatchHead, also: Callable[[Records], object]) -> KeptBatch:
+    async def add(self, id: str, owner: str, head: BatchHead, also: Callable[[Records], object]) -> KeptBatch:
         """Write a new batch, and what `also` writes. Raises TooManyBatches."""
         self._forget_old()
         if len(self.batches(owner)) + self._begun[owner] >= self._most:
             raise TooManyBatches(self._most)
-        batch = KeptBatch(dated_id("batch_"), owner, time.time(), ENDLESS, head)
+        batch = KeptBatch(id, owner, time.time(), ENDLESS, head)
 
         def write(records: Records) -> None:
             records.add(batch.record(), {}, UNBOUNDED)

@@ -19,6 +19,7 @@ from msx_frontend.batches.records import BatchHead, KeptBatch
 from msx_frontend.batches.rooms import LineTurns
 from msx_frontend.deferred.late_runs import KeyOf, LateRuns
 from msx_frontend.deferred.tasks import Tasks
+from msx_frontend.files.records import dated_id
 from msx_frontend.files.shelf import FileShelf
 from msx_frontend.store.errors import StoreUnavailable
 from msx_net.http.direct import Direct
@@ -106,9 +107,11 @@ class Batches:
         file = await self.shelf.find(asked.input_file_id, owner)
         if file.head.purpose != "batch":
             raise BadRequest(f"input_file_id: {file.id} has the purpose {file.head.purpose}, not batch.")
-        return await self._tasks.to_the_end(self._create(asked, owner))
+        id = dated_id("batch_")
+        self.shelf.read_by(file.id, id)
+        return await self._tasks.to_the_end(self._create(id, asked, owner))
 
-    async def _create(self, asked: BatchRequest, owner: str) -> KeptBatch:
+    async def _create(self, id: str, asked: BatchRequest, owner: str) -> KeptBatch:
         end = time.time() + window_seconds(asked.completion_window)
         head = BatchHead(
             endpoint=asked.endpoint,
@@ -118,8 +121,11 @@ class Batches:
             metadata=asked.metadata,
             output_seconds=None if asked.output_expires_after is None else asked.output_expires_after.seconds,
         )
-        batch = await self.book.add(owner, head, self.shelf.keeps_until(asked.input_file_id, end))
-        self.shelf.read_by(head.input, batch.id)
+        try:
+            batch = await self.book.add(id, owner, head, self.shelf.keeps_until(asked.input_file_id, end))
+        except BaseException:
+            self.shelf.read_no_more(head.input, id)
+            raise
         self._next()
         return batch
 

@@ -48,6 +48,8 @@ class FileShelf:
         self._counts: Counter[str] = Counter()
         self._readers: dict[str, set[str]] = {}
         """Batches that read a file, by the file's id."""
+        self._leaving: set[str] = set()
+        """Files that are being removed."""
         self._sweeper: asyncio.Task[None] | None = None
 
     async def begin(self, unfinished: Collection[str]) -> None:
@@ -164,11 +166,15 @@ class FileShelf:
         self._sizes[file.owner] += file.head.size
 
     def _is_over(self, file: StoredFile) -> bool:
-        return file.expires <= time.time() and file.id not in self._readers
+        return file.id in self._leaving or (file.expires <= time.time() and file.id not in self._readers)
 
     async def _remove(self, file: StoredFile) -> None:
-        """The record goes first: a file without one goes with the next start."""
-        await self._store.delete(KIND, file.id, file.owner)
+        """The record goes first: a file without one goes with the next start. Nobody finds it from now on."""
+        self._leaving.add(file.id)
+        try:
+            await self._store.delete(KIND, file.id, file.owner)
+        finally:
+            self._leaving.discard(file.id)
         if self._files.pop(file.id, None) is not None:
             self._counts[file.owner] -= 1
             self._sizes[file.owner] -= file.head.size

@@ -13,7 +13,7 @@ import pytest
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.batches.records import BatchHead
 from msx_frontend.files.written import WrittenFile
-from tests.frontend.batches.serving import BOUNDARY, LIMITS, Served, form, jsonl, row, serving
+from tests.frontend.batches.serving import BOUNDARY, LIMITS, PATH, Served, form, jsonl, row, serving
 from tests.frontend.generation.speaker import Speaker, words
 from tests.frontend.keys.some import some_key
 from tests.loops import run
@@ -239,6 +239,32 @@ def test_the_input_of_a_batch_stays(tmp_path: Path) -> None:
             await test(served)
 
     run(serve())
+
+
+@pytest.mark.parametrize("first", ["delete", "create"])
+def test_a_file_is_deleted_or_read_by_a_batch_not_both(tmp_path: Path, first: str) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as served:
+            id = await served.upload(jsonl(row("a")))
+            asked = {"input_file_id": id, "endpoint": PATH, "completion_window": "24h"}
+            work = {"delete": served.get(f"files/{id}", "DELETE"), "create": served.get("batches", "POST", asked)}
+            order = sorted(work, key=lambda one: one != first)
+            won, lost = await asyncio.gather(*(work[one] for one in order))
+            assert (won.status, lost.status) == (200, 404 if first == "delete" else 409), (won.body, lost.body)
+            if first == "create":
+                assert (await served.ended(won.json["id"]))["status"] == "completed"
+
+    run(test())
+
+
+def test_a_refused_batch_does_not_hold_its_input(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with serving(tmp_path, most=0) as served:
+            id = await served.upload(jsonl(row("a")))
+            await served.create(id, status=400)
+            assert (await served.get(f"files/{id}", "DELETE")).status == 200
+
+    run(test())
 
 
 def test_without_jobs_there_are_no_files() -> None:
