@@ -29,8 +29,12 @@ class BatchBook:
 
     async def look(self) -> None:
         """Know batches that a server before this one has made."""
-        for record in await self._store.run(lambda records: records.every(KIND)):
-            self._batches.setdefault(record.id, batch_of(record))
+        for batch in await self._store.run(self._others):
+            self._batches.setdefault(batch.id, batch)
+
+    def _others(self, records: Records) -> list[KeptBatch]:
+        """Batches that are not known. Blocks."""
+        return [batch_of(record) for record in records.every(KIND) if record.id not in self._batches]
 
     async def add(self, id: str, owner: str, head: BatchHead, also: Callable[[Records], object]) -> KeptBatch:
         """Write a new batch, and what `also` writes. Raises TooManyBatches."""

@@ -16,8 +16,9 @@ from msx_frontend.batches.book import BatchBook
 from msx_frontend.batches.input_lines import Checked, LineRules, check_file
 from msx_frontend.batches.line_files import LineFiles
 from msx_frontend.batches.outcome import LineOutcome, answered
-from msx_frontend.batches.records import BatchHead, KeptBatch
+from msx_frontend.batches.records import BatchHead, KeptBatch, batch_of
 from msx_frontend.store.errors import StoreUnavailable
+from msx_frontend.store.records import Record
 from tests.frontend.batches.serving import LIMITS, PATH, Served, jsonl, row, serving
 from tests.frontend.generation.speaker import say, words
 from tests.frontend.keys.some import some_key
@@ -370,6 +371,26 @@ def test_what_a_server_before_has_taken_meanwhile_is_known(tmp_path: Path, monke
                     pass
                 done = await new.ended(id)
                 assert (listed[0]["id"], done["status"]) == (id, "completed")
+
+    run(test())
+
+
+def test_a_look_reads_only_what_is_not_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[str, str]] = []
+
+    def reads(record: Record) -> KeptBatch:
+        read.append((record.id, threading.current_thread().name))
+        return batch_of(record)
+
+    async def test() -> None:
+        async with serving(tmp_path, words("a")) as old, serving(tmp_path) as new:
+            await old.ended(await old.begun(row("a")))
+            await new.batches.book.look()
+            monkeypatch.setattr("msx_frontend.batches.book.batch_of", reads)
+            id = await old.begun(row("a"))
+            await new.batches.book.look()
+            await new.batches.book.look()
+            assert (read, len(new.batches.batches(""))) == ([(id, "msx-store")], 2)
 
     run(test())
 
