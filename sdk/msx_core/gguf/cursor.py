@@ -5,12 +5,15 @@ from typing import Any, BinaryIO
 
 from msx_core.gguf.errors import GgufError
 
-MOST_BYTES = 256 << 20
-"""Size of all metadata and names of tensors together."""
+MOST_BYTES = 64 << 20
+"""Size of all metadata and names of tensors together: the largest vocabularies take 20 MiB. A text takes up to four
+times its bytes."""
 MOST_TEXT = 1 << 20
 """Bytes of one text; chat templates have some thousand."""
 MOST_VALUES = 1 << 21
 """Values of one array; the largest vocabularies have 300,000 tokens, and twice as many merges."""
+MOST_TOGETHER = 1 << 22
+"""Values of all arrays: each becomes an object of dozens of bytes, of one in the file."""
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _TEXT, _ARRAY = 8, 9
 
@@ -19,7 +22,7 @@ class Cursor:
     """A place in the file; each method raises GgufError for what is cut short or over a limit."""
 
     def __init__(self, file: BinaryIO) -> None:
-        self._file, self._left = file, MOST_BYTES
+        self._file, self._left, self._values_left = file, MOST_BYTES, MOST_TOGETHER
 
     @property
     def place(self) -> int:
@@ -53,6 +56,9 @@ class Cursor:
         inner, count = self.number("I"), self.number("Q")
         if count > MOST_VALUES:
             raise GgufError(f"{what} has {count:,} values; at most {MOST_VALUES:,} are read")
+        self._values_left -= count
+        if self._values_left < 0:
+            raise GgufError(f"its arrays have more than {MOST_TOGETHER:,} values together, the most that is read")
         return self._values(inner, count, what)
 
     def _values(self, kind: int, count: int, what: str) -> list[Any]:

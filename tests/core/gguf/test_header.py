@@ -91,6 +91,13 @@ def test_all_metadata_together_is_bounded(tmp_path: Path, monkeypatch: pytest.Mo
     refused(tmp_path, gguf({"a": ["x" * 1_000_000] * 3}, {}), "its metadata has more than 2 MiB")
 
 
+def test_values_of_all_arrays_together_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A byte of a file becomes an object."""
+    monkeypatch.setattr(cursor, "MOST_TOGETHER", 8, raising=False)
+    assert read_header(write(tmp_path / "fits.gguf", {"a": [1] * 4, "b": ["x"] * 4}, {})).metadata["b"] == ["x"] * 4
+    refused(tmp_path, gguf({"a": [1] * 4, "b": ["x"] * 5}, {}), "its arrays have more than 8 values together")
+
+
 @pytest.mark.parametrize(
     ("tensors", "says"),
     [
