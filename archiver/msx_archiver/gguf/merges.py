@@ -7,6 +7,8 @@ from msx_core.gguf.errors import GgufError
 
 MOST_CHARACTERS = 256
 """Characters of a token whose merges are looked for, which takes the square of them."""
+MOST_TOGETHER = 1 << 23
+"""Characters of all these tokens; the largest vocabularies have 3 million."""
 
 
 def vocabulary(tokens: list[str]) -> dict[str, int]:
@@ -33,6 +35,8 @@ def scored(known: Mapping[str, int], scores: list[float]) -> list[tuple[str, str
     Raises GgufError."""
     if not all(map(isfinite, scores)):
         raise GgufError("tokenizer.ggml.scores has numbers that are not finite")
+    if (characters := sum(map(len, known))) > MOST_TOGETHER:
+        raise GgufError(f"its tokens have {characters:,} characters together; at most {MOST_TOGETHER:,} are read")
     found: list[tuple[str, str]] = []
     for token in sorted(known, key=lambda it: -scores[known[it]]):
         if len(token) > MOST_CHARACTERS:

@@ -12,6 +12,7 @@ import pytest
 tokenizers = pytest.importorskip("tokenizers")
 
 from msx_archiver.errors import PackError  # noqa: E402
+from msx_archiver.gguf import merges  # noqa: E402
 from msx_archiver.gguf.files import made_files  # noqa: E402
 from msx_archiver.gguf.pre_tokenizers import KNOWN  # noqa: E402
 from msx_llm.text.divides import divides  # noqa: E402
@@ -133,4 +134,14 @@ def test_a_token_that_is_too_long(tmp_path: Path) -> None:
     given = sentence_piece()
     given[f"{ROOT}tokens"][-1] = "x" * 300
     with pytest.raises(PackError, match="token 273 has 300 characters; at most 256 are read"):
+        tokenizer(tmp_path, given)
+
+
+def test_tokens_together_that_are_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = sentence_piece()
+    count = sum(map(len, given[f"{ROOT}tokens"]))
+    monkeypatch.setattr(merges, "MOST_TOGETHER", count)
+    tokenizer(tmp_path, given)
+    monkeypatch.setattr(merges, "MOST_TOGETHER", count - 1)
+    with pytest.raises(PackError, match=f"its tokens have {count:,} characters together; at most {count - 1:,}"):
         tokenizer(tmp_path, given)
