@@ -2,6 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from math import inf
 
 from msx_llm.step import Decode, Mixed, Prefill, Step
 
@@ -37,7 +38,12 @@ class PrefillPace:
     def piece(self, tokens: int) -> int:
         """Tokens of the next step of a prompt that has so many left, at most the largest bucket: all of them in one
         padded step, or a full bucket where several steps cost less."""
-        return self._cheapest(tokens)[0]
+        first, cost = 0, inf
+        for left in reversed(self._lefts(tokens)):
+            full, whole = self._bucket_of(left), self.cost(left) + STEP_TOKENS
+            divided = full + STEP_TOKENS + cost
+            first, cost = (full, divided) if divided < whole else (left, whole)
+        return first
 
     def note(self, step: Step, seconds: float) -> None:
         if isinstance(step, Decode):
@@ -62,14 +68,12 @@ class PrefillPace:
         """`piece` of a prompt that has so many tokens left, in so much `room`."""
         return self.piece(min(tokens, self._bucket_of(room)))
 
-    def _cheapest(self, tokens: int) -> tuple[int, int]:
-        """-> the tokens of the first step, the cost of all"""
-        whole = self.cost(tokens) + STEP_TOKENS
-        full = self._bucket_of(tokens)
-        if full >= tokens:
-            return tokens, whole
-        divided = full + STEP_TOKENS + self._cheapest(tokens - full)[1]
-        return (full, divided) if divided < whole else (tokens, whole)
+    def _lefts(self, tokens: int) -> list[int]:
+        """Tokens that are left before each step, where all buckets but the last are full."""
+        found = [tokens]
+        while (full := self._bucket_of(found[-1])) < found[-1]:
+            found.append(found[-1] - full)
+        return found
 
     def _bucket_of(self, room: int) -> int:
         return self._buckets[max(bisect_right(self._buckets, room), 1) - 1]

@@ -74,6 +74,11 @@ def test_a_prompt_is_cut_where_its_padding_would_cost_more() -> None:
     assert pieces(pace, 512) == [512]
 
 
+def test_a_prompt_of_many_small_buckets() -> None:
+    assert PrefillPace((1,), 2048).piece(2047) == 2047
+    assert pieces(PrefillPace((8,), 65_536), 9000) == [8] * 1125
+
+
 def test_while_more_prompts_wait_than_texts_decode_they_may_cost_several_steps() -> None:
     pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.128)
