@@ -51,7 +51,7 @@ def config_of(path: Path, header: GgufHeader) -> dict[str, Any]:
         "vocab_size": _vocabulary(header),
         "hidden_size": own.count("embedding_length"),
         "intermediate_size": own.count("feed_forward_length"),
-        "num_hidden_layers": own.count("block_count"),
+        "num_hidden_layers": _layers(own, header.tensors),
         "num_attention_heads": heads,
         "num_key_value_heads": own.count("attention.head_count_kv", heads),
         "head_dim": head,
@@ -76,11 +76,11 @@ class _Own:
     """Keys of one architecture."""
 
     def __init__(self, metadata: Metadata, kind: str) -> None:
-        self._metadata, self._kind = metadata, kind
+        self._metadata, self.kind = metadata, kind
 
     def check(self) -> None:
         for name, accepted in NEUTRAL.items():
-            key = f"{self._kind}.{name}"
+            key = f"{self.kind}.{name}"
             if key in self._metadata and (value := self._metadata.plain(key)) not in accepted:
                 raise GgufError(f"{key}: {str(value)[:40]} changes what a model computes, and is not read: {_REMEDY}")
 
@@ -91,20 +91,20 @@ class _Own:
         head = self.count("attention.key_length", max(hidden // heads, 1))
         for name in ("attention.value_length", "rope.dimension_count"):
             if (size := self.count(name, head)) != head:
-                raise GgufError(f"{self._kind}.{name}: {size} is not the size of a head, {head}: {_REMEDY}")
+                raise GgufError(f"{self.kind}.{name}: {size} is not the size of a head, {head}: {_REMEDY}")
         return heads, head
 
     def has(self, name: str) -> bool:
-        return f"{self._kind}.{name}" in self._metadata
+        return f"{self.kind}.{name}" in self._metadata
 
     def count(self, name: str, default: int | None = None) -> int:
-        return self._metadata.count(f"{self._kind}.{name}", default)
+        return self._metadata.count(f"{self.kind}.{name}", default)
 
     def amount(self, name: str, default: float | None = None) -> float:
-        return self._metadata.amount(f"{self._kind}.{name}", default)
+        return self._metadata.amount(f"{self.kind}.{name}", default)
 
     def text(self, name: str, default: str) -> str:
-        return self._metadata.text(f"{self._kind}.{name}", default)
+        return self._metadata.text(f"{self.kind}.{name}", default)
 
 
 def _vocabulary(header: GgufHeader) -> int:
@@ -114,6 +114,14 @@ def _vocabulary(header: GgufHeader) -> int:
     if tokens > rows:
         raise GgufError(f"it has {tokens:,} tokens, and {EMBEDDING} {rows:,} rows")
     return rows
+
+
+def _layers(own: _Own, tensors: Mapping[str, TensorInfo]) -> int:
+    count = own.count("block_count")
+    found = {layer[2] for name in tensors if (layer := hub_name(name).split(".", 3))[:2] == ["model", "layers"]}
+    if count > len(found):
+        raise GgufError(f"{own.kind}.block_count: {count:,} is more than its tensors' {len(found):,} layers")
+    return count
 
 
 def _types(kind: str, tensors: Mapping[str, TensorInfo]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from msx_core.validation import wrong_value
+from msx_llm.models.hub import Layers
 from msx_llm.models.members import IGNORED, ConfigMembers
 from msx_sdk.errors import HandlerLoadError
 
@@ -61,7 +62,7 @@ class EncoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     model_type: str
     vocab_size: Size
     hidden_size: Size
-    num_hidden_layers: Size
+    num_hidden_layers: Layers
     num_attention_heads: Size
     intermediate_size: Size
     max_position_embeddings: Size

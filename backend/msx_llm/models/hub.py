@@ -19,6 +19,8 @@ from msx_llm.models.quantised.detect import METHODS
 from msx_sdk.errors import HandlerLoadError
 
 Positive = Annotated[int, Meta(ge=1)]
+Layers = Annotated[int, Meta(ge=1, le=10_000)]
+"""Each has a place in lists of this process; the deepest models have some hundred."""
 Amount = Annotated[float, Meta(gt=0)]
 
 
@@ -29,7 +31,7 @@ class HubConfig(LatentKeys, frozen=True, kw_only=True):
     vocab_size: Positive
     hidden_size: Positive
     intermediate_size: Positive
-    num_hidden_layers: Positive
+    num_hidden_layers: Layers
     num_attention_heads: Positive
     num_key_value_heads: Positive | None = None
     head_dim: Positive | None = None

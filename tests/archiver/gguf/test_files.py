@@ -118,6 +118,7 @@ def test_a_tokenizer_that_is_there_is_left(tmp_path: Path) -> None:
         ({"llama.block_count": None}, "it has no llama.block_count"),
         ({"llama.block_count": "two"}, "llama.block_count: two is not a whole number above 0"),
         ({"llama.block_count": 0}, "llama.block_count: 0 is not"),
+        ({"llama.block_count": 4_294_967_295}, "llama.block_count: 4,294,967,295 is more than its tensors' 1 layers"),
         ({"llama.attention.head_count": [2, 4]}, r"llama.attention.head_count: \[2, 4\] is not a whole number"),
         ({"llama.rope.freq_base": float("nan")}, "llama.rope.freq_base: nan is not a number above 0"),
         ({"llama.expert_count": 8}, "llama.expert_count: 8 changes what a model computes"),

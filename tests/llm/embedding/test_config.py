@@ -31,6 +31,7 @@ def test_distilbert_has_names_of_its_own() -> None:
         ({"num_attention_heads": 5}, "hidden_size 32 cannot be divided by num_attention_heads 5"),
         ({"position_embedding_type": "relative_key"}, "position_embedding_type: invalid enum value 'relative_key'"),
         ({"is_decoder": True}, r"is_decoder"),
+        ({"num_hidden_layers": 1 << 32}, r"num_hidden_layers: expected `int` <= 10000"),
     ],
 )
 def test_what_is_wrong_is_named(change: dict[str, Any], text: str) -> None:

@@ -277,6 +277,7 @@ def test_a_norm_over_all_heads_is_not_divided(tmp_path: Path) -> None:
         ({"hidden_size": "absent"}, "`hidden_size`"),
         ({"hidden_size": "wide"}, "config.json, hidden_size: expected `int`, got `str`"),
         ({"vocab_size": 0}, "config.json, vocab_size: expected `int` >= 1"),
+        ({"num_hidden_layers": 1 << 32}, "config.json, num_hidden_layers: expected `int` <= 10000"),
         ({"num_key_value_heads": 3}, "num_key_value_heads: 3 does not divide num_attention_heads: 8"),
         ({"num_attention_heads": 10}, "num_attention_heads: 10 does not divide hidden_size: 64"),
         ({"head_dim": 7}, "head_dim: 7 is odd"),
