@@ -25,8 +25,9 @@ class GgufFile:
     """Raises GgufError, OSError."""
 
     def __init__(self, path: Path) -> None:
+        tensors = read_header(path).tensors
         self.data = np.memmap(path, np.uint8, "r")
-        self._parts: Mapping[str, GgufPart] = dict(self._all_parts(read_header(path).tensors))
+        self._parts: Mapping[str, GgufPart] = dict(self._all_parts(tensors))
         self._last: tuple[Any, Codes] | None = None
 
     def keys(self) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from msx_core.gguf.blocks import FORMS  # noqa: E402
+from msx_core.gguf.errors import GgufError  # noqa: E402
 from msx_core.gguf.kinds import BY_NAME, KINDS  # noqa: E402
 from msx_core.gguf.tensors import GgufFile  # noqa: E402
 from tests.gguf_files import Stored, write  # noqa: E402
@@ -94,3 +95,9 @@ def test_blocks_in_one_axis(goldens: Any, tmp_path: Path) -> None:
 
 def test_each_type_of_blocks_is_read() -> None:
     assert FORMS.keys() == {kind.name for kind in BY_NAME.values() if kind.quantised}
+
+
+def test_an_empty_file_is_refused_in_words(tmp_path: Path) -> None:
+    (tmp_path / "m.gguf").touch()
+    with pytest.raises(GgufError, match="it ends within its header: it was not copied whole"):
+        GgufFile(tmp_path / "m.gguf")
