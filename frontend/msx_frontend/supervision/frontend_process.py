@@ -29,13 +29,19 @@ class FrontendProcess:
         """It leaves its workers to the next one."""
         self.program: Program | None = None
         """Program that it runs, as it has told."""
-        with end:
+        variables = {**{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())}
+        try:
             self.process = subprocess.Popen(
                 [python, "-m", COMMAND, *arguments],
-                env={**os.environ, **{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())},
+                env={**os.environ, **variables},
                 pass_fds=[end.fileno(), *handed_on.values()],
                 start_new_session=True,
             )
+        except BaseException:
+            self.connection.close()
+            raise
+        finally:
+            end.close()
 
     @property
     def pid(self) -> int:

@@ -47,9 +47,15 @@ class Succession:
 
     def start(self) -> None:
         once = {self._once: int(os.environ.pop(self._once))} if self._once in os.environ else {}
-        self._restarts.next_start = None
-        self.frontend = FrontendProcess(self._python, self._arguments, {**once, **self._always})
-        close_all(once.values())
+        self.frontend = self._restarts.next_start = None
+        try:
+            self.frontend = FrontendProcess(self._python, self._arguments, {**once, **self._always})
+        except OSError as error:
+            say(f"no frontend can be run: {self._python}: {error.strerror}")
+            self._code = 1
+            self._restarts.crashed()
+        finally:
+            close_all(once.values())
 
     def all(self) -> list[FrontendProcess]:
         successor = None if self.upgrade is None else self.upgrade.frontend

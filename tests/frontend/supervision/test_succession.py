@@ -61,6 +61,7 @@ class Server(Succession):
     """Does what its frontends ask for, in few words."""
 
     def __init__(self) -> None:
+        self.program_is_gone = False
         super().__init__([], Restarts(60.0), Children(), KeptSockets(), "ONCE", "ALWAYS")
         self.start()
 
@@ -92,8 +93,11 @@ class Server(Succession):
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made: list[ScriptedFrontend] = []
+    one: Server | None = None
 
     def make(*arguments: object) -> ScriptedFrontend:
+        if one is not None and one.program_is_gone:
+            raise FileNotFoundError(2, "No such file or directory", "python")
         made.append(ScriptedFrontend(*arguments))
         return made[-1]
 
@@ -183,3 +187,30 @@ def test_groups_that_wait_too_long_are_ended_while_the_server_stops(server: Serv
         server._restarts._keep_groups = 0.0
         server.due()
         assert server.seconds_left() != 0
+
+
+def test_a_frontend_that_cannot_be_run_is_a_crash(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    first = server.serve()
+    server.program_is_gone = True
+    server.end(first, 137)
+    for _ in range(3):
+        assert server.due() is None
+        assert server.frontend is None
+    assert "msx-serve: no frontend can be run: " in capsys.readouterr().err
+    assert server.seconds_left()
+
+
+def test_the_requests_of_one_that_leaves_run_on_where_none_can_be_run(server: Server) -> None:
+    first = server.serve()
+    server.program_is_gone = True
+    with server.handed_over(first, 60.0, []):
+        assert server.frontend is None
+        server.look_at_ends()
+        assert server.due() is None
+
+
+def test_a_server_whose_first_frontend_cannot_be_run_ends(server: Server) -> None:
+    server.end(server.now, 1)
+    server.program_is_gone = True
+    server.start()
+    assert server.due() == 1
