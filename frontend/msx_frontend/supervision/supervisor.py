@@ -7,6 +7,7 @@ import select
 import signal
 import socket
 from collections.abc import Sequence
+from typing import Any
 
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_process import FrontendProcess
@@ -85,11 +86,12 @@ class FrontendSupervisor:
         command.settimeout(ORDER_LIMIT)
         try:
             message, descriptors = receive(command)
-        except (OSError, EOFError, ValueError):
+            close_all(descriptors)
+            self._begin_upgrade(command, _order_in(message))
+        except (OSError, EOFError):
             command.close()
-            return
-        close_all(descriptors)
-        self._begin_upgrade(command, message)
+        except (ValueError, TypeError, RecursionError):
+            refuse_or_tell(command, {"refused": "This is no order of msx-serve upgrade."})
 
     def _begin_upgrade(self, command: socket.socket | None, order: Message) -> None:
         python = order.get("python")
@@ -98,9 +100,18 @@ class FrontendSupervisor:
                 return self._succession.begin_upgrade(command, python, workers=bool(order.get("workers")))
             except OSError as error:
                 refusal = f"{python or 'The interpreter'} cannot be run: {error.strerror}."
+            except ValueError as error:
+                refusal = f"{python!a} cannot be run: {error}."
         if command is not None:
             return refuse_or_tell(command, {"refused": refusal})
         return say(refusal)
+
+
+def _order_in(message: Any) -> Message:
+    """Order that anybody may have sent who reaches the socket. Raises TypeError."""
+    if not isinstance(message, dict) or not isinstance(message.get("python"), str | None):
+        raise TypeError(message)
+    return message
 
 
 def _ready(watched: Sequence[int | socket.socket], seconds: float | None) -> list[int | socket.socket]:

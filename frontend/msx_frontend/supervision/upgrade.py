@@ -40,7 +40,7 @@ class Upgrade:
         os.set_blocking(self._report, False)  # a process that it has started may hold the other end
         try:
             self.frontend = FrontendProcess(python, arguments, {**handed_on, reports: write})
-        except OSError:
+        except BaseException:
             os.close(self._report)
             raise
         finally:
