@@ -51,6 +51,8 @@ class FileShelf:
         self._leaving: set[str] = set()
         """Files that are being removed."""
         self._sweeper: asyncio.Task[None] | None = None
+        self._sweeping = asyncio.Lock()
+        """Held while a file is removed that has expired: a close waits for that."""
 
     async def begin(self, unfinished: Collection[str]) -> None:
         """Read the records, and remove what an earlier server left unfinished, but for the files of these ids."""
@@ -66,7 +68,8 @@ class FileShelf:
 
     async def close(self) -> None:
         if self._sweeper is not None:
-            self._sweeper.cancel()
+            async with self._sweeping:
+                self._sweeper.cancel()
             await asyncio.gather(self._sweeper, return_exceptions=True)
 
     # -- what there is --
@@ -185,7 +188,8 @@ class FileShelf:
             await asyncio.sleep(SWEEP_EVERY)
             for file in [one for one in self._files.values() if self._is_over(one)]:
                 try:
-                    await self._remove(file)
+                    async with self._sweeping:
+                        await self._remove(file)
                 except (ServiceUnavailable, OSError) as error:
                     log.error("the file %s, which has expired, is not removed: %s", file.id, error)
 

@@ -13,6 +13,7 @@ import pytest
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.batches.records import BatchHead
 from msx_frontend.files.written import WrittenFile
+from msx_frontend.store.store import Store
 from tests.frontend.batches.serving import BOUNDARY, LIMITS, PATH, Served, form, jsonl, row, serving
 from tests.frontend.generation.speaker import Speaker, words
 from tests.frontend.keys.some import some_key
@@ -219,6 +220,30 @@ def test_files_that_have_expired_are_removed(tmp_path: Path, monkeypatch: pytest
             while left(tmp_path):
                 await asyncio.sleep(0)
             assert again.shelf.room("") == LIMITS.size
+
+    run(test())
+
+
+def test_a_removal_goes_on_to_its_end_when_the_server_closes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_frontend.files.shelf.SWEEP_EVERY", 0.0)
+    delete, begun, goes_on = Store.delete, asyncio.Event(), asyncio.Event()
+
+    async def deleted(self: Store, *asked: str) -> bool:
+        begun.set()
+        await goes_on.wait()
+        return await delete(self, *asked)
+
+    monkeypatch.setattr(Store, "delete", deleted)
+
+    async def test() -> None:
+        async with serving(tmp_path, limits=LIMITS._replace(days=0)) as served:
+            await served.upload(CONTENT)
+            await begun.wait()
+            closing = asyncio.ensure_future(served.shelf.close())
+            await asyncio.sleep(0)
+            goes_on.set()
+            await closing
+        assert left(tmp_path) == []
 
     run(test())
 
