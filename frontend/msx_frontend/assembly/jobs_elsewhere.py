@@ -1,7 +1,6 @@
 """Deferred jobs that the frontend before this one still runs."""
 
 import asyncio
-import contextlib
 
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.store.errors import StoreUnavailable
@@ -16,6 +15,9 @@ async def watch_jobs(jobs: DeferredJobs, kept: KeptGroups) -> None:
     ended, over = asyncio.ensure_future(kept.ended()), False
     while not over:
         await asyncio.wait({ended}, timeout=LOOK_EVERY)
-        over = ended.done()
-        with contextlib.suppress(StoreUnavailable):
-            await jobs.look_elsewhere(over=over)
+        is_last = ended.done()
+        try:
+            await jobs.look_elsewhere(over=is_last)
+            over = is_last
+        except StoreUnavailable:
+            await asyncio.sleep(LOOK_EVERY)
