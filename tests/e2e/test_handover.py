@@ -17,6 +17,7 @@ from tests.e2e.groups import Recorder
 from tests.e2e.server import RunningServer, client_of, is_running, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_supervisor import ranks_of
 from tests.e2e.test_upgrade import SUPERVISED, frontend, upgrade
+from tests.frontend.deferred.callbacks.receiver import SECRET, receiver
 
 pytestmark = pytest.mark.e2e
 
@@ -197,26 +198,37 @@ def test_a_stop_ends_both(server: RunningServer, tmp_path: Path) -> None:
 
 
 def test_a_job_ends_where_it_began_and_another_is_run_by_the_new_server(tmp_path: Path) -> None:
+    """Its callback is sent by the new server, which does not cancel it."""
     pack_service("slow", new_store(tmp_path), config="minWorkers: 2\nmaxWorkers: 2\n")
-    properties = f"{SUPERVISED}jobs=true\njobs_at_once=1\n"
+    secrets = tmp_path / "secrets"
+    secrets.write_text(f"{SECRET}\n")
+    secrets.chmod(0o600)
+    properties = f"{SUPERVISED}jobs=true\njobs_at_once=1\ncallback_hosts=127.0.0.1\ncallback_secrets={secrets}\n"
     mark, hold = tmp_path / "mark", tmp_path / "hold"
-    with run_server(tmp_path, "--models", "slow.mar", properties=properties, fork=False) as server:
-        runs = deferred(server, {"seconds": 60, "hold": str(hold), "mark": str(mark)})
+    with (
+        receiver() as told,
+        run_server(tmp_path, "--models", "slow.mar", properties=properties, fork=False) as server,
+    ):
+        order = {"seconds": 60, "hold": str(hold), "mark": str(mark)}
+        runs = deferred(server, order, **{"X-Msx-Callback": told.url})
         wait_until(mark.exists, "the job runs")
         waits = deferred(server, {"seconds": 0, "mark": str(tmp_path / "other")})
         before = upgraded(server)
         wait_until(lambda: state_of(server, waits) == "done", "the other job has ended", server.tail)
         assert (state_of(server, runs), is_running(before)) == ("running", True)
         assert server.inference.get(f"/jobs/{runs}/result").status_code == 202
+        assert server.inference.delete(f"/jobs/{runs}").status_code == 503
         hold.touch()
         wait_until(lambda: state_of(server, runs) == "done", "the job has ended", server.tail)
         assert server.inference.get(f"/jobs/{runs}/result").json() == {"slept": 60}
         wait_until(lambda: not is_running(before), "the frontend before has ended")
         assert mark.read_text() == "started\ndone\n"
+        wait_until(lambda: told.got, "the callback has come", server.tail)
+        assert [json.loads(one.body)["data"]["id"] for one in told.got] == [runs]
 
 
-def deferred(server: RunningServer, order: dict[str, object]) -> str:
-    reply = server.inference.post("/predictions/slow", json=order, headers={"Prefer": "respond-async"})
+def deferred(server: RunningServer, order: dict[str, object], **headers: str) -> str:
+    reply = server.inference.post("/predictions/slow", json=order, headers={"Prefer": "respond-async", **headers})
     assert reply.status_code == 202, reply.text
     return str(reply.json()["id"])
 
