@@ -36,7 +36,7 @@ class GivenGroups:
 
     async def answer(self, message: Message) -> LineMessage:
         """See `HandoverLine`."""
-        held, ask = self._find(message.get("group")), message.get("ask")
+        held, ask = self._find(message.get("group"), message.get("pid")), message.get("ask")
         if held is not None and ask == TAKE:
             return await self._give(*held)
         if held is not None and ask == END:
@@ -48,10 +48,14 @@ class GivenGroups:
         staying = [held for held in self._replicas() if (group := held.replica.group) and not group.handover.may_be]
         await asyncio.gather(*map(self._end, staying))
 
-    def _find(self, name: Any) -> tuple[HeldReplica, WorkerGroup] | None:
+    def _find(self, name: Any, pid: int | None) -> tuple[HeldReplica, WorkerGroup] | None:
+        """`pid` is that of one of its processes: while a worker is replaced, two have this name. None from an earlier
+        release."""
         for held in self._replicas():
             group = held.replica.group
-            if group is not None and group.state is not GroupState.ENDED and name_of(group.spec.load) == name:
+            if group is None or group.state is GroupState.ENDED or name_of(group.spec.load) != name:
+                continue
+            if pid is None or pid in [rank.pid for rank in group.ranks]:
                 return held, group
         return None
 

@@ -68,6 +68,7 @@ class KeptGroups:
     def __init__(self, supervisor: SupervisorClient) -> None:
         self._supervisor = supervisor
         self._waiting = list(supervisor.turn.kept)
+        self._endings: set[asyncio.Task[LineMessage | None]] = set()
         self._line = None if supervisor.turn.line is None else HandoverLine(supervisor.turn.line)
 
     def leases(self) -> list[KeptLease]:
@@ -90,21 +91,35 @@ class KeptGroups:
 
     async def take(self, spec: GroupSpec) -> list[LocalRank]:
         """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
-        would be started; none otherwise: then it has ended, or ends."""
-        found = sorted((note for note in self._waiting if note["group"] == name_of(spec.load)), key=itemgetter("rank"))
-        if not found:
-            return []
-        self._waiting = [note for note in self._waiting if note not in found]
-        is_same = self._is_same(spec, found)
-        held = any(note["held"] for note in found)
-        if not is_same:
-            log.info("worker %d starts anew: what process %d has is not the same", spec.worker, found[0]["pid"])
-        if held and not is_same:
-            await self._ended_there(spec)
-            return []
-        handing = await self._handed(spec) if held else None
+        would be started; none otherwise: then it has ended, or ends. Where one was replacing another one, there are
+        two: the first that fits goes on."""
+        found = self._groups_at(name_of(spec.load))
+        fitting = [group for group in found if self._is_same(spec, group)]
+        ranks: list[LocalRank] = []
+        for group in fitting:
+            found.remove(group)
+            if ranks := await self._taken(spec, group):
+                break
+        for group in found:
+            if not ranks:
+                log.info("worker %d starts anew: what process %d has is not the same", spec.worker, group[0]["pid"])
+            await self._end(spec, group, makes_room=not ranks)
+        return ranks
+
+    def _groups_at(self, name: list[Any]) -> list[list[Note]]:
+        """Notes of each group, by rank, in the order of their starts. They wait no longer."""
+        found: dict[str, list[Note]] = {}
+        for note in self._waiting:
+            if note["group"] == name:
+                found.setdefault(note["work_dir"].rpartition("-r")[0], []).append(note)
+        self._waiting = [note for note in self._waiting if note["group"] != name]
+        return [sorted(notes, key=itemgetter("rank")) for notes in found.values()]
+
+    async def _taken(self, spec: GroupSpec, found: Sequence[Note]) -> list[LocalRank]:
+        """None where one of them has ended meanwhile; the others end then."""
+        handing = await self._handed(spec, found) if _is_held(found) else None
         ranks = self._adopted(spec, found, handing)
-        if is_same and len(ranks) == len(found):
+        if len(ranks) == len(found):
             log.info("worker %d goes on in process %d, which has its model", spec.worker, ranks[0].pid)
             if handing is not None:
                 spec.resumed(handing)
@@ -121,26 +136,32 @@ class KeptGroups:
         lasts = all(note["lasts"] for note in found)
         return lasts and [(note["rank"], note["fingerprint"]) for note in found] == wanted and not overwritten
 
-    async def _ended_there(self, spec: GroupSpec) -> None:
-        """Its requests end in the frontend before this one. What has devices for itself is waited for."""
-        ended = asyncio.ensure_future(self._ask(END, spec))
-        if spec.lease is not None and spec.lease.numbers:
+    async def _end(self, spec: GroupSpec, found: Sequence[Note], *, makes_room: bool) -> None:
+        """Requests of one that is held end in the frontend before this one. What has devices for itself is waited for
+        where it `makes_room`."""
+        if not _is_held(found):
+            return await end_all(self._adopted(spec, found, None))
+        ended = asyncio.create_task(self._ask(END, spec, found), name="end-kept-group")
+        self._endings.add(ended)
+        ended.add_done_callback(self._endings.discard)
+        if makes_room and spec.lease is not None and spec.lease.numbers:
             spec.told(0, "waiting for the devices of the worker before it, whose requests run")
             await ended
+        return None
 
-    async def _handed(self, spec: GroupSpec) -> Handing | None:
+    async def _handed(self, spec: GroupSpec, found: Sequence[Note]) -> Handing | None:
         """The group as it runs; None where its worker waits for new connections."""
-        answer = await self._ask(TAKE, spec)
+        answer = await self._ask(TAKE, spec, found)
         if answer is None or "running" not in answer.members:
             return None
         return received(answer.members["running"], answer.descriptors)
 
-    async def _ask(self, ask: str, spec: GroupSpec) -> LineMessage | None:
+    async def _ask(self, ask: str, spec: GroupSpec, found: Sequence[Note]) -> LineMessage | None:
         """None where the other frontend has ended."""
         if self._line is None:
             return None
         try:
-            return await self._line.ask(ask=ask, group=name_of(spec.load))
+            return await self._line.ask(ask=ask, group=name_of(spec.load), pid=found[0]["pid"])
         except LineEnded:
             return None
 
@@ -174,6 +195,10 @@ class KeptGroups:
             stderr=PipeStream(stderr),
             release=Program(*note["program"]).version,
         )
+
+
+def _is_held(found: Sequence[Note]) -> bool:
+    return any(note["held"] for note in found)
 
 
 async def end_all(ranks: Sequence[LocalRank]) -> None:
