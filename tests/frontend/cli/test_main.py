@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,9 +41,9 @@ def test_a_unique_beginning_of_a_flag_is_the_flag(flag: str) -> None:
 @pytest.mark.parametrize("flag", ["--plugins-path", "--ppath"])
 def test_a_folder_of_plugins_has_two_flags(flag: str, tmp_path: Path) -> None:
     (tmp_path / "store").mkdir()
-    absent = str(tmp_path / "absent")
-    done = CliRunner().invoke(main, ["--foreground", "--model-store", str(tmp_path / "store"), flag, absent])
-    assert done.exit_code == 1
+    words = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", "--model-store", "store", flag, "absent"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
     assert "absent" in done.stderr
 
 
