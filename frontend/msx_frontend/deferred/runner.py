@@ -74,7 +74,6 @@ class DeferredJobs:
         found = await self.book.find_all([(entry.id, entry.owner) for entry in entries])
         for entry, kept in zip(entries, found, strict=True):
             if kept is None or kept.has_ended:
-                self._elsewhere.discard(entry.id)
                 entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
                 self._forget(entry)
                 if self.callbacks is not None:
@@ -225,7 +224,7 @@ class DeferredJobs:
         if asked is None or not entry.is_open:
             self._over(entry, None)
             return
-        entry.head.state, entry.head.started = "running", time.time()
+        entry.head.started = time.time()
         sink = entry.sink = runs.prepare(entry.id, asked, partial(self._ended, entry), entry.changed)
         entry.changed()
         if time.time() > entry.created + self.book.days * DAY:
