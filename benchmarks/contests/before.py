@@ -10,7 +10,7 @@ import click
 
 from benchmarks.reports.figures import Interval, figure, median, median_interval, paired_ratio
 from benchmarks.reports.table import Report, Table, Target
-from benchmarks.servers.msx import OWN_PROPERTIES
+from benchmarks.servers.msx import OTHERS_PROPERTIES, OWN_PROPERTIES
 
 BEFORE = "before"
 """The setting of a server of another checkout: usually of the commit before a change."""
@@ -46,7 +46,7 @@ def before_option(measure: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         expose_value=False,
         callback=_supervise,
-        help="Our servers, but for that of --before, have supervisor=true: its cost, with the same msx-serve.",
+        help="Our servers have supervisor=true, and those of --before false: its cost, with the same msx-serve.",
     )
     decorated: Callable[..., None] = supervised(option(measure))
     return decorated
@@ -55,6 +55,7 @@ def before_option(measure: Callable[..., None]) -> Callable[..., None]:
 def _supervise(ctx: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value:
         OWN_PROPERTIES.append("supervisor=true")
+        OTHERS_PROPERTIES.append("supervisor=false")
 
 
 def name_before(name: str) -> str:

@@ -15,6 +15,7 @@ from benchmarks.load.started import StartedLoad
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.plot import Bars
 from benchmarks.reports.table import Table
+from benchmarks.servers.family import family_of
 
 T = TypeVar("T")
 
@@ -86,9 +87,8 @@ class Contestant:
         return {pid: time.user + time.system for pid, time in times.items()}
 
     def family(self) -> list[psutil.Process]:
-        """The server, and all processes below it."""
-        server = psutil.Process(self.pid)
-        return [server, *server.children(recursive=True)]
+        """The server, and all processes below it, or beside it below its supervisor."""
+        return family_of(psutil.Process(self.pid))
 
     def wake(self) -> None:
         if self.restless:

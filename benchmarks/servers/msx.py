@@ -17,6 +17,7 @@ import click
 import psutil
 
 from benchmarks.load.client import Address, answers
+from benchmarks.servers.family import family_of
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 
@@ -36,6 +37,8 @@ enable_model_api=true
 
 OWN_PROPERTIES: list[str] = []
 """Further lines of config.properties of servers that are started by this environment's `msx-serve`."""
+OTHERS_PROPERTIES: list[str] = []
+"""Those of servers that another `msx-serve` starts."""
 
 
 @dataclass(frozen=True)
@@ -65,12 +68,7 @@ class Server:
         return [self.process, *self.workers()]
 
     def workers(self) -> list[psutil.Process]:
-        return [child for child in [*self.process.children(), *self._beside()] if _is_worker(child)]
-
-    def _beside(self) -> list[psutil.Process]:
-        """The other children of its supervisor, if it has one."""
-        parent = self.process.parent()
-        return parent.children() if parent is not None and "msx_frontend.supervision" in parent.cmdline() else []
+        return [one for one in family_of(self.process) if _is_worker(one)]
 
     def _token(self) -> str | None:
         if self.info["key_file"] is None:
@@ -148,9 +146,9 @@ def start(store: Path, service: str, *, tokens: bool, program: Path | None = Non
     `program` is an `msx-serve` of another checkout; by default it is this environment's.
     """
     settings = store.parent / "config.properties"
-    if program is None and OWN_PROPERTIES:
-        settings = store.parent / "own.properties"
-        settings.write_text("\n".join([settings.with_name("config.properties").read_text(), *OWN_PROPERTIES, ""]))
+    if further := OWN_PROPERTIES if program is None else OTHERS_PROPERTIES:
+        settings = store.parent / ("own.properties" if program is None else "others.properties")
+        settings.write_text("\n".join([settings.with_name("config.properties").read_text(), *further, ""]))
     program = (program or _own_program()).absolute()
     flags = ["--ts-config", str(settings), "--model-store", str(store)]
     flags += [
@@ -175,7 +173,7 @@ def wait_ready(server: Server, limit: float = START_LIMIT) -> None:
 def stop(server: Server) -> None:
     """Stops it in order, or else kills it: no process may be left that would disturb the next measurement."""
     with contextlib.suppress(psutil.NoSuchProcess):
-        family = [server.process, *server.process.children(recursive=True)]
+        family = family_of(server.process)
         done = _run(server.program, "--stop", "--model-store", str(server.store), folder=server.store.parent)
         alive = _still_there(family, 5.0)
         for process in alive:

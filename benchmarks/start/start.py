@@ -3,54 +3,45 @@ weigh."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
-import psutil
 
 from benchmarks.cli.benchmark import benchmark, progress
 from benchmarks.contests.before import Pair, before_option, compare
-from benchmarks.load.client import Address, Connection
+from benchmarks.contests.contest import rotated
+from benchmarks.contests.rounds import settling_rounds
 from benchmarks.peers import torchserve
 from benchmarks.peers.venv import NotInstalled
 from benchmarks.reports.figures import figure, median, paired_ratio, spread
 from benchmarks.reports.plot import Bars, Values
 from benchmarks.reports.table import Report, Table, Target
-from benchmarks.servers.msx import Server, new_store, start, stop
+from benchmarks.servers.msx import new_store
 from benchmarks.start.help import help_table, help_target, help_times
 from benchmarks.start.large_archive import MB, OURS, PEER, large_archive, large_table
+from benchmarks.start.runs import Run, run_once
 from benchmarks.start.starts import start_of_torchserve
 
 QUICK = ("--runs", "1", "--requests", "100", "--archive-runs", "1", "--archive-size", "10")
-PATH = "/predictions/echo"
-FIRST_ANSWER, FRONTEND, WORKER = 1.5, 80.0, 45.0
-"""Targets: s, MB, MB (10^6 bytes)."""
+FIRST_ANSWER, FRONTEND, WORKER, SUPERVISOR = 1.5, 80.0, 45.0, 20.0
+"""Targets: s, MB, MB, MB (10^6 bytes)."""
 RATIO = 5.0
 """TorchServe takes at least so many times as long."""
 HELPS = 20
 """Times that each command is asked for its help."""
 
 
-@dataclass(frozen=True)
-class Run:
-    """Seconds and megabytes (10^6 bytes). `unique` is what no other process shares."""
-
-    command: float
-    first_answer: float
-    stop: float
-    frontend: float
-    frontend_unique: float
-    worker: float
-    worker_unique: float
-
-
 @benchmark("start")
-@click.option("--runs", default=5, type=click.IntRange(1), help="Counted ones; one before them warms the disk cache.")
+@click.option(
+    "--runs",
+    default=5,
+    type=click.IntRange(1),
+    help="Counted ones; one before them warms the disk cache. With --before at least 10, and more, up to 60, until the "
+    "interval of the ratio is narrow.",
+)
 @click.option("--requests", default=1000, type=click.IntRange(1), help="Before memory is read.")
 @click.option("--connections", default=32, type=click.IntRange(1), help="Connections of these requests.")
 @click.option("--workers", default=1, type=click.IntRange(1))
@@ -73,27 +64,33 @@ def main(
 ) -> None:
     """Start a server with an echo model in a fresh store, ask it, weigh it, stop it; and with a large archive.
 
-    TorchServe takes turns with it. Before all that, the commands are asked for their help.
+    TorchServe and the server of --before take turns with it. Before all that, the commands are asked for their help.
     """
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # the first run writes what pip leaves where it installs
     times = help_times(HELPS)
-    measured, earlier, theirs = [], list[Run](), _Peer(report, wanted=peer)
-    for number in range(runs + 1):
-        measured.append(_run(requests, connections, workers, tokens=tokens))
-        if before is not None:
-            earlier.append(_run(requests, connections, workers, tokens=tokens, program=before))
+    run = partial(run_once, requests, connections, workers, tokens=tokens)
+    counted, earlier, theirs = list[Run](), list[Run](), _Peer(report, wanted=peer)
+    for program in (None, before) if before is not None else (None,):
+        run(program=program)
+    theirs.run()
+    progress("start: warm-up")
+    for number in settling_rounds("start", runs, lambda: _starts(counted, earlier)):
+        sides = [(counted, None), *([(earlier, before)] if before is not None else [])]
+        for runs_of, program in rotated(sides, number):
+            runs_of.append(run(program=program))
         theirs.run()
-        progress(f"start: {'warm-up' if number == 0 else f'run {number} of {runs}'}")
-    counted = measured[1:]
-    report.notes.append(f"Runs: {runs}, {workers} worker(s), memory after {requests:,} requests; MB are 10^6 bytes")
+    report.notes.append(
+        f"Runs: {len(counted)}, {workers} worker(s), memory after {requests:,} requests; MB are 10^6 bytes"
+    )
     report.tables += [help_table(times), _table(counted)]
     report.targets += [
         _target("start to first answer, s", [run.first_answer for run in counted], FIRST_ANSWER),
         _target("frontend resident, MB", [run.frontend for run in counted], FRONTEND),
         _target("echo worker resident, MB", [run.worker for run in counted], WORKER),
+        *_supervisor_target(counted),
         help_target(times),
     ]
-    compare(report, [], what="Start", costs=_pairs(counted, earlier[1:]) if earlier else ())
+    compare(report, _starts(counted, earlier), what="Start", costs=_sizes(counted, earlier))
     panels: dict[str, dict[str, Values]] = {"echo": {OURS: [run.first_answer for run in counted]}}
     if theirs.seconds:
         panels["echo"][PEER] = theirs.seconds[1:]
@@ -134,67 +131,18 @@ def _beside(seconds: Mapping[str, Values]) -> Table:
     return Table("Start to first answer, s", ("server", "median", "lowest – highest"), rows)
 
 
-def _pairs(now: Sequence[Run], before: Sequence[Run]) -> list[Pair]:
-    figures = {
-        "s to the first answer": [(run.first_answer, old.first_answer) for run, old in zip(now, before, strict=True)],
-        "MB of the frontend": [(run.frontend, old.frontend) for run, old in zip(now, before, strict=True)],
-    }
-    return [Pair("echo", unit, [one for one, _ in both], [one for _, one in both]) for unit, both in figures.items()]
+def _starts(now: Sequence[Run], before: Sequence[Run]) -> list[Pair]:
+    """The time to the first answer as a rate, so that less of it is a loss; none without another checkout."""
+    if not before:
+        return []
+    rates = [[1 / run.first_answer for run in runs] for runs in (now, before)]
+    return [Pair("start to first answer", "starts/s", *rates)]
 
 
-def _run(requests: int, connections: int, workers: int, *, tokens: bool, program: Path | None = None) -> Run:
-    with new_store("echo", f"minWorkers: {workers}\nmaxWorkers: {workers}\n") as store:
-        began = time.monotonic()
-        server = start(store, "echo", tokens=tokens, program=program)
-        try:
-            returned = time.monotonic()
-            asyncio.run(_first_answer(server.address))
-            answered = time.monotonic()
-            asyncio.run(_send(server.address, requests, connections))
-            weights = _weigh(server)
-        finally:
-            stopping = time.monotonic()
-            stop(server)
-        return Run(returned - began, answered - began, time.monotonic() - stopping, *weights)
-
-
-def _weigh(server: Server) -> tuple[float, float, float, float]:
-    """The frontend and the heaviest worker, resident and unique each."""
-    frontend = _megabytes(server.process)
-    workers = [_megabytes(process) for process in server.workers()]
-    return (*frontend, *max(workers))
-
-
-def _megabytes(process: psutil.Process) -> tuple[float, float]:
-    memory = process.memory_full_info()
-    return memory.rss / 1e6, memory.uss / 1e6
-
-
-async def _first_answer(address: Address) -> None:
-    """A client that asks again while the model is loading; the server lets such requests wait."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        connection = await Connection.open(address)
-        answer = await connection.post(PATH, b"first")
-        connection.leave()
-        if answer == (200, b"first"):
-            return
-        await asyncio.sleep(0.005)
-    raise click.ClickException(f"No answer within 30 s; the last was {answer.status} {answer.body[:300]!r}")
-
-
-async def _send(address: Address, requests: int, connections: int) -> None:
-    shares = [requests // connections + (number < requests % connections) for number in range(connections)]
-    await asyncio.gather(*(_one_connection(address, share) for share in shares))
-
-
-async def _one_connection(address: Address, requests: int) -> None:
-    connection = await Connection.open(address)
-    for _ in range(requests):
-        answer = await connection.post(PATH, b"x" * 128)
-        if answer.status != 200:
-            raise click.ClickException(f"A request failed: {answer.status} {answer.body[:300]!r}")
-    connection.leave()
+def _sizes(now: Sequence[Run], before: Sequence[Run]) -> list[Pair]:
+    if not before:
+        return []
+    return [Pair("frontend", "MB", [run.frontend for run in now], [run.frontend for run in before])]
 
 
 def _table(runs: Sequence[Run]) -> Table:
@@ -206,9 +154,19 @@ def _table(runs: Sequence[Run]) -> Table:
         "… of which its own": [run.frontend_unique for run in runs],
         "echo worker resident, MB": [run.worker for run in runs],
         "… of which its own ": [run.worker_unique for run in runs],
+        **({"supervisor resident, MB": supervisors} if (supervisors := _supervisors(runs)) else {}),
     }
     rows = [(what.strip(), figure(median(values)), spread(values)) for what, values in columns.items()]
     return Table("Start, stop and memory", ("what", "median", "lowest – highest"), rows)
+
+
+def _supervisors(runs: Sequence[Run]) -> list[float]:
+    return [run.supervisor for run in runs if run.supervisor is not None]
+
+
+def _supervisor_target(runs: Sequence[Run]) -> list[Target]:
+    supervisors = _supervisors(runs)
+    return [_target("supervisor resident, MB", supervisors, SUPERVISOR)] if supervisors else []
 
 
 def _ratio_target(seconds: Mapping[str, Values]) -> Target:

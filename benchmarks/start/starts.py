@@ -13,6 +13,7 @@ import psutil
 
 from benchmarks.load.client import Address, answers
 from benchmarks.peers import torchserve
+from benchmarks.servers.family import family_of
 from benchmarks.servers.msx import START_LIMIT, start, stop
 
 
@@ -58,7 +59,7 @@ def wait_answer(address: Address, path: str) -> None:
 
 def _cost(process: psutil.Process, seconds: float, disk: int) -> Start:
     processor, written = 0.0, 0
-    for one in [process, *process.children(recursive=True)]:
+    for one in family_of(process):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = one.cpu_times()
             processor += times.user + times.system

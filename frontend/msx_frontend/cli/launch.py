@@ -12,14 +12,14 @@ import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from msx_core.start_errors import StartError
 from msx_frontend.cli.console import CONSOLE_FD, copied_to_console, handed_on
 from msx_frontend.cli.process_env import prepare_process
-from msx_frontend.supervision.frontend_process import FRONTEND_FD
+from msx_frontend.supervision.frontend_process import FRONTEND_FD, fork_frontend
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     try:
         settings = _load_settings(options)
         if settings.config.supervisor and beside is None and FRONTEND_FD not in os.environ:
-            parent.hand_on()
-            _become_supervisor(settings.config, options)
+            _supervised(settings.config, options)
         if sys.stderr.isatty():  # where the log may go elsewhere
             _tell(settings)
         state = state_folder(settings.config)
@@ -74,12 +73,11 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     return 0
 
 
-def _become_supervisor(config: ServerConfig, options: Options) -> NoReturn:
-    """This process becomes the parent of the server, and of its workers. Raises OSError."""
+def _supervised(config: ServerConfig, options: Options) -> None:
+    """Go on as the child of a supervisor, which this process becomes. Raises OSError."""
     settings = [f"--keep-groups={config.keep_groups}", f"--once={READY_FD}", f"--always={CONSOLE_FD}"]
     foreground = [] if "--foreground" in options.argv else ["--foreground"]
-    command = [sys.executable, "-m", "msx_frontend.supervision", *settings, "--", *options.argv, *foreground]
-    os.execv(sys.executable, command)  # noqa: S606 - a list of arguments is all that it takes
+    fork_frontend(settings, [*options.argv, *foreground])
 
 
 def _named(error: OSError, options: Options) -> str:
@@ -173,12 +171,6 @@ class _WaitingCommand:
         if self._fd is not None:
             os.set_inheritable(self._fd, False)
             os.environ.pop(READY_FD, None)
-
-    def hand_on(self) -> None:
-        """Let the program that this process becomes have it."""
-        if self._fd is not None:
-            os.set_inheritable(self._fd, True)
-            os.environ[READY_FD] = str(self._fd)
 
     @property
     def waits(self) -> bool:

@@ -2,14 +2,12 @@
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.spawn import spawn
 from msx_frontend.supervision.wire import Message, close_all
 
@@ -17,19 +15,22 @@ LINE = "--line-fd"
 """Option of a worker: the socket on which it gets new sockets to another frontend."""
 
 
-@dataclass
 class Child:
-    """A worker. `note` is what its frontend remembers of it; `outputs` are the ends to read of stdout and stderr.
+    """A worker."""
 
-    `holder`: the frontend that has its sockets; None while it waits for one.
-    """
-
-    process: subprocess.Popen[bytes]
-    note: Message
-    work_dir: str
-    line: socket.socket
-    outputs: Sequence[int]
-    holder: object | None = None
+    def __init__(
+        self,
+        process: ChildProcess,
+        note: Message,
+        work_dir: str,
+        line: socket.socket,
+        outputs: Sequence[int],
+        holder: object | None = None,
+    ) -> None:
+        """`note` is what its frontend remembers of it; `outputs` are the ends to read of stdout and stderr. `holder`:
+        the frontend that has its sockets; None while it waits for one."""
+        self.process, self.note, self.work_dir, self.line = process, note, work_dir, line
+        self.outputs, self.holder = outputs, holder
 
     @property
     def lasts(self) -> bool:
@@ -125,6 +126,8 @@ class Children:
         return self._end([*self._children])
 
     def _end(self, pids: Sequence[int]) -> int:
+        import shutil  # with all that compresses: not at the start
+
         for pid in pids:
             child = self._children.pop(pid)
             child.end()

@@ -1,15 +1,21 @@
 """The frontend, as the supervisor's child."""
 
+from __future__ import annotations
+
 import os
+import signal
 import socket
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 
+from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
 
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
 COMMAND = "msx_frontend.cli.main"
+SUPERVISOR = "msx_frontend.supervision"
 PATIENCE = 10.0
 """Seconds for the rest of a message that has begun, and for an answer to be taken: the loop waits meanwhile."""
 
@@ -18,10 +24,9 @@ class FrontendProcess:
     """One frontend and the connection to it. It has a session of its own, so that Ctrl-C reaches it once: through the
     supervisor."""
 
-    def __init__(self, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> None:
-        """`handed_on`: descriptors that it inherits, by the variable that names each. Raises OSError."""
-        self.connection, end = socket.socketpair()
-        self.connection.settimeout(PATIENCE)
+    def __init__(self, process: ChildProcess, connection: socket.socket) -> None:
+        self.process, self.connection = process, connection
+        connection.settimeout(PATIENCE)
         self.started = False
         self.waits = False
         """It waits for its turn."""
@@ -29,19 +34,25 @@ class FrontendProcess:
         """It leaves its workers to the next one."""
         self.program: Program | None = None
         """Program that it runs, as it has told."""
+
+    @classmethod
+    def start(cls, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> FrontendProcess:
+        """`handed_on`: descriptors that it inherits, by the variable that names each. Raises OSError."""
+        connection, end = socket.socketpair()
         variables = {**{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())}
         try:
-            self.process = subprocess.Popen(
+            process = subprocess.Popen(
                 [python, "-m", COMMAND, *arguments],
                 env={**os.environ, **variables},
                 pass_fds=[end.fileno(), *handed_on.values()],
                 start_new_session=True,
             )
         except BaseException:
-            self.connection.close()
+            connection.close()
             raise
         finally:
             end.close()
+        return cls(process, connection)
 
     @property
     def pid(self) -> int:
@@ -58,3 +69,25 @@ class FrontendProcess:
 
     def close(self) -> None:
         self.connection.close()
+
+
+def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
+    """Let this process become the supervisor, with `options` of its program, and go on in a child that is its first
+    frontend, which has read all that a new interpreter would read again. Returns in the child. Raises OSError.
+
+    No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it.
+    """
+    connection, end = socket.socketpair()
+    with end:
+        if (pid := os.fork()) == 0:
+            connection.close()
+            os.setsid()
+            os.environ[FRONTEND_FD] = str(end.detach())
+            return
+    first = f"--frontend={pid}:{connection.fileno()}"
+    connection.set_inheritable(True)
+    try:
+        os.execv(sys.executable, [sys.executable, "-m", SUPERVISOR, first, *options, "--", *arguments])  # noqa: S606
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
+        raise

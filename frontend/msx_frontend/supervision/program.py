@@ -1,7 +1,7 @@
 """The program that a process runs: an installation that was overwritten in place is not the one that it has read."""
 
+import os
 import sys
-from pathlib import Path
 from typing import NamedTuple
 
 import msx_frontend
@@ -17,7 +17,7 @@ class Program(NamedTuple):
 
 def program() -> Program:
     """Program of this process, as it lies on the disk now."""
-    stamp = Path(msx_frontend.__file__).stat().st_mtime_ns
+    stamp = os.stat(msx_frontend.__file__).st_mtime_ns
     return Program(sys.executable, msx_frontend.__version__, stamp)
 
 

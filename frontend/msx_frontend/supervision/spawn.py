@@ -1,8 +1,8 @@
 """The start of a worker's process, whoever is its parent."""
 
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 
 def spawn(
@@ -11,7 +11,7 @@ def spawn(
     stdout: int,
     stderr: int,
     env: Mapping[str, str],
-    work_dir: str | Path,
+    work_dir: str | os.PathLike[str],
 ) -> subprocess.Popen[bytes]:
     """Start it in a session of its own. It inherits descriptors, and finds each by the option before it. Raises
     OSError."""

@@ -49,7 +49,7 @@ class Succession:
         once = {self._once: int(os.environ.pop(self._once))} if self._once in os.environ else {}
         self.frontend = self._restarts.next_start = None
         try:
-            self.frontend = FrontendProcess(self._python, self._arguments, {**once, **self._always})
+            self.frontend = FrontendProcess.start(self._python, self._arguments, {**once, **self._always})
         except OSError as error:
             say(f"no frontend can be run: {self._python}: {error.strerror}")
             self._code = 1

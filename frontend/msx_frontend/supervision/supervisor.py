@@ -34,10 +34,12 @@ class FrontendSupervisor:
         self._requests = SupervisorRequests(children, sockets, self._succession)
         self._wake = _signals()
 
-    def run(self) -> int:
-        """Returns the exit code of the server when nothing of it is left."""
+    def run(self, first: FrontendProcess | None = None) -> int:
+        """`first`: a frontend that is there already. Returns the exit code of the server when nothing of it is left."""
         try:
-            self._succession.start()
+            self._succession.frontend = first
+            if first is None:
+                self._succession.start()
             while (code := self._turn()) is None:
                 pass
             return code

@@ -39,7 +39,7 @@ class Upgrade:
         self._report, write = os.pipe()
         os.set_blocking(self._report, False)  # a process that it has started may hold the other end
         try:
-            self.frontend = FrontendProcess(python, arguments, {**handed_on, reports: write})
+            self.frontend = FrontendProcess.start(python, arguments, {**handed_on, reports: write})
         except BaseException:
             os.close(self._report)
             raise

@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from msx_frontend.supervision import succession as module
-from msx_frontend.supervision import upgrade as upgrade_module
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
@@ -101,8 +99,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         made.append(ScriptedFrontend(*arguments))
         return made[-1]
 
-    monkeypatch.setattr(module, "FrontendProcess", make)
-    monkeypatch.setattr(upgrade_module, "FrontendProcess", make)
+    monkeypatch.setattr(FrontendProcess, "start", make)
     one = Server()
     yield one
     one.close()

@@ -64,7 +64,7 @@ else:
 def test_the_rest_of_a_message_is_not_waited_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frontend_process, "PATIENCE", 0.05)
     code = f'os.write(int(os.environ["{FRONTEND_FD}"]), b"ab")\ntime.sleep(60)'
-    frontend = FrontendProcess(program(tmp_path, code), [], {})
+    frontend = FrontendProcess.start(program(tmp_path, code), [], {})
     assert select.select([frontend.connection], [], [], 30)[0]
     with pytest.raises(TimeoutError):
         receive(frontend.connection)
