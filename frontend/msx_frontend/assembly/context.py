@@ -40,7 +40,7 @@ from msx_frontend.snapshots.opening import make_serializer
 from msx_frontend.snapshots.serializer import SnapshotSerializer
 from msx_frontend.snapshots.writer import SnapshotWriter
 from msx_frontend.store.store import Store
-from msx_frontend.supervision.client import SupervisorClient, Turn, connect
+from msx_frontend.supervision.client import SupervisorClient, Turn
 from msx_net.connections.descriptors import HOW_TO_RAISE, LEAST_DESCRIPTORS, Descriptors, RaisedLimit
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.heartbeats import StreamHeartbeats
@@ -91,13 +91,16 @@ class ServerContext:
         return self.supervisor or KEEPS_NONE
 
 
-def open_context(settings: GivenSettings, output: LogOutput, parts: AsyncExitStack, script: str = "") -> ServerContext:
+def open_context(
+    settings: GivenSettings,
+    output: LogOutput,
+    parts: AsyncExitStack,
+    supervisor: SupervisorClient | None = None,
+    script: str = "",
+) -> ServerContext:
     """Load plugins; open the state folder, the state and the key file, which the stack `parts` closes. Raises
     StartError."""
     config = settings.config
-    supervisor = connect()
-    if supervisor is not None:
-        parts.callback(supervisor.close)
     descriptors = RaisedLimit()
     parts.callback(descriptors.close)
     available = _descriptors()

@@ -20,29 +20,47 @@ from msx_frontend.metrics.observer import ObservedDevice
 from msx_frontend.models.device_usage import server_device
 from msx_frontend.resources import limits
 from msx_frontend.resources.claims import Resources
-from msx_frontend.resources.device_watch import DeviceWatch
+from msx_frontend.resources.device_reading import DeviceReading
+from msx_frontend.resources.device_watch import DeviceWatch, read_devices
 from msx_frontend.resources.processes import Processes
 from msx_frontend.resources.starts import Starts
 
 log = logging.getLogger("msx.devices")
 
 
+class FoundDevices:
+    """What a start finds, which takes seconds where a tool is asked."""
+
+    def __init__(self, accelerator: Accelerator, devices: Sequence[Device], links: Links) -> None:
+        self.accelerator, self.devices, self.links = accelerator, devices, links
+        self.reading: DeviceReading | None = None
+        """Of all devices; None where they are not watched, or could not be read."""
+
+    @classmethod
+    async def look(cls, config: ServerConfig) -> FoundDevices:
+        """Raises AcceleratorError."""
+        chosen = await asyncio.to_thread(choose_devices, config, os.environ)
+        for remark in (*(problem.sentence for problem in chosen.problems), *chosen.remarks):
+            log.warning("%s", remark)
+        found = cls(chosen.accelerator, chosen.devices, await asyncio.to_thread(chosen.accelerator.links))
+        if config.device_check_interval and found.devices:
+            found.reading = await read_devices(found.accelerator)
+        return found
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self.accelerator.close)
+
+
 class ServerDevices:
-    def __init__(
-        self,
-        config: ServerConfig,
-        accelerator: Accelerator,
-        devices: Sequence[Device],
-        links: Links,
-        kept: Iterable[KeptLease] = (),
-    ) -> None:
-        self._accelerator = accelerator
-        self._devices = devices
+    def __init__(self, config: ServerConfig, found: FoundDevices, kept: Iterable[KeptLease] = ()) -> None:
+        """`kept`: leases of groups that a frontend before this one has started."""
+        self._accelerator = accelerator = found.accelerator
+        self._devices = found.devices
         self._sharing_log = SharingLog(accelerator.status)
         pool = DevicePool(
             accelerator,
-            devices,
-            links,
+            found.devices,
+            found.links,
             exclusive_groups=config.exclusive_group_devices,
             shared=self._sharing_log.add,
             kept=kept,
@@ -50,18 +68,8 @@ class ServerDevices:
         processes = Processes(limits.worker_processes(config, pool.count))
         self.resources = Resources(pool, processes, Starts(limits.parallel_starts(config)))
         self._watch = DeviceWatch(accelerator, self.resources, config.device_check_interval)
+        self._watch.start(found.reading)
         self._closed = False
-
-    @classmethod
-    async def find(cls, config: ServerConfig, kept: Iterable[KeptLease] = ()) -> ServerDevices:
-        """`kept`: leases of groups that a frontend before this one has started. Raises AcceleratorError."""
-        chosen = await asyncio.to_thread(choose_devices, config, os.environ)
-        for remark in (*(problem.sentence for problem in chosen.problems), *chosen.remarks):
-            log.warning("%s", remark)
-        links = await asyncio.to_thread(chosen.accelerator.links)
-        found = cls(config, chosen.accelerator, chosen.devices, links, kept)
-        await found._watch.start()
-        return found
 
     def figures(self) -> Iterable[tuple[int, DeviceStatus]]:
         """The figures of each device, by the server's number, as the watch has read them last, or as they are now
@@ -101,7 +109,6 @@ class ServerDevices:
         self._closed = True
         await self._watch.close()
         await self._sharing_log.close()
-        await asyncio.to_thread(self._accelerator.close)
 
 
 def choose_devices(config: ServerConfig, env: Mapping[str, str]) -> ChosenDevices:

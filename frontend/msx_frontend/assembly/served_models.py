@@ -16,9 +16,9 @@ from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.devices import ServerDevices
+from msx_frontend.assembly.machine import Machine
 from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
-from msx_frontend.environments.interpreter import default_interpreter
 from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.models.health import Health
 from msx_frontend.models.host_processes import host_processes
@@ -158,15 +158,15 @@ async def _renew(workers: VersionWorkers) -> None:
     await workers.renew()
 
 
-async def open_models(context: ServerContext, parts: AsyncExitStack) -> ServedModels:
-    """Find the devices and the interpreter; no model is loaded yet. Raises StartError."""
+async def open_models(context: ServerContext, machine: Machine, parts: AsyncExitStack) -> ServedModels:
+    """No model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
     kept = None if context.supervisor is None else KeptGroups(context.supervisor)
     if kept is not None:
         parts.callback(kept.close)
-    devices = await ServerDevices.find(config, () if kept is None else kept.leases())
+    devices = ServerDevices(config, machine.devices, () if kept is None else kept.leases())
     parts.push_async_callback(devices.close)
-    interpreter = await default_interpreter(config.python, os.environ)
+    interpreter = machine.interpreter
     ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
     rights = WorkerRights(config, folder, store.contents.in_use)

@@ -21,6 +21,7 @@ from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
 from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.jobs_elsewhere import watch_jobs
+from msx_frontend.assembly.machine import Machine
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
@@ -33,6 +34,7 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.startup.readiness import why_not_ready
+from msx_frontend.supervision.client import connect
 from msx_net.listening.listener import Listener
 from msx_net.tls.listeners import ServerTls
 
@@ -98,10 +100,13 @@ async def start_server(
     start script whose server it is. Each started part is pushed to the stack `parts`, which stops them in order:
     unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
     """
-    context = open_context(settings, output, parts, script)
+    if (supervisor := connect()) is not None:
+        parts.callback(supervisor.close)
+    machine = await Machine.look(settings.config, parts)
+    context = open_context(settings, output, parts, supervisor, script)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
-    models = await open_models(context, parts)
+    models = await open_models(context, machine, parts)
     context.apps.start()
     parts.push_async_callback(context.apps.stop)  # after the listeners
     front = HttpFront(context, models)

@@ -11,6 +11,16 @@ from msx_frontend.resources.device_reading import DeviceReading
 log = logging.getLogger("msx.devices")
 
 
+async def read_devices(accelerator: Accelerator) -> DeviceReading | None:
+    """One reading, on a thread. None where something goes wrong there, which says nothing about the devices."""
+    at = time.monotonic()
+    try:
+        return await asyncio.to_thread(lambda: DeviceReading(accelerator.status(), at))
+    except Exception:
+        log.exception("the state of the devices could not be read")
+        return None
+
+
 class DeviceWatch:
     """`interval`: seconds from one reading to the next (`device_check_interval`); 0: none at all."""
 
@@ -22,24 +32,16 @@ class DeviceWatch:
     def looks(self) -> bool:
         return self._task is not None
 
-    async def start(self) -> None:
-        """Returns after the first reading: no worker starts on a device that is unhealthy by then."""
+    def start(self, first: DeviceReading | None) -> None:
+        """`first`: a reading of the start, so that no worker starts on a device that was unhealthy then."""
         if self._interval and self._resources.devices.count:
-            await self.look()
+            if first is not None:
+                self._resources.devices_read(first)
             self._task = asyncio.create_task(self._run(), name="device-watch")
 
     async def look(self) -> None:
-        """One reading, on a thread. What goes wrong there says nothing about the devices."""
-        try:
-            reading = await asyncio.to_thread(self._read)
-        except Exception:
-            log.exception("the state of the devices could not be read")
-        else:
+        if (reading := await read_devices(self._accelerator)) is not None:
             self._resources.devices_read(reading)
-
-    def _read(self) -> DeviceReading:
-        at = time.monotonic()
-        return DeviceReading(self._accelerator.status(), at)
 
     async def close(self) -> None:
         if self._task is not None:

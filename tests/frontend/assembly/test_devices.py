@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from msx_frontend.assembly.devices import ServerDevices
+from msx_frontend.assembly.devices import FoundDevices, ServerDevices
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.accelerator import Device
 from msx_frontend.devices.choose import KNOWN
@@ -28,9 +28,12 @@ def _real(devices: ServerDevices) -> list[Device]:
 
 def find(**keys: object) -> ServerDevices:
     async def found_and_closed() -> ServerDevices:
-        devices = await ServerDevices.find(ServerConfig(**keys))  # type: ignore[arg-type]
+        config = ServerConfig(**keys)  # type: ignore[arg-type]
+        found = await FoundDevices.look(config)
+        devices = ServerDevices(config, found)
         assert len(list(devices.figures())) == len(_real(devices))
         await devices.close()
+        await found.close()
         return devices
 
     return asyncio.run(found_and_closed())
@@ -53,7 +56,8 @@ def test_its_devices_are_read_no_more_after_the_end(fake: FakeAccelerator) -> No
 @pytest.mark.parametrize(("interval", "readings"), [(15, 1), (0, 2)])
 def test_metrics_take_what_the_watch_has_read(fake: FakeAccelerator, interval: int, readings: int) -> None:
     async def test() -> None:
-        devices = await ServerDevices.find(ServerConfig(accelerator="fake", device_check_interval=interval))
+        config = ServerConfig(accelerator="fake", device_check_interval=interval)
+        devices = ServerDevices(config, await FoundDevices.look(config))
         assert [len(list(devices.figures())) for _ in range(2)] == [2, 2]
         await devices.close()
 

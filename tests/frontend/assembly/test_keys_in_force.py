@@ -11,7 +11,7 @@ import pytest
 
 from msx_core.config import ModelConfig
 from msx_frontend.assembly import context, http_front, monitoring
-from msx_frontend.assembly.devices import ServerDevices
+from msx_frontend.assembly.devices import FoundDevices, ServerDevices
 from msx_frontend.config import ServerConfig
 from msx_frontend.devices.errors import DevicesHeldError
 from msx_frontend.keys.opening import open_keys
@@ -52,7 +52,8 @@ def test_what_text_apis_are_given(
 @pytest.mark.parametrize("exclusive", [True, False])
 def test_groups_that_share_no_device(exclusive: bool) -> None:
     async def test() -> None:
-        devices = await ServerDevices.find(ServerConfig(simulate_devices=2, exclusive_group_devices=exclusive))
+        config = ServerConfig(simulate_devices=2, exclusive_group_devices=exclusive)
+        devices = ServerDevices(config, await FoundDevices.look(config))
         devices.resources.devices.lease("a", ModelConfig())
         with pytest.raises(DevicesHeldError) if exclusive else nullcontext():
             devices.resources.devices.lease("group", ModelConfig(parallel_type="custom", parallel_level=2))

@@ -221,7 +221,7 @@ def test_it_looks_again_and_again_until_it_is_closed(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         fake = FakeAccelerator(1)
         watch = DeviceWatch(fake, harness.resources, 0.001)
-        await watch.start()
+        watch.start(None)
         fake.statuses["f0"] = CRITICAL
         await until(lambda: harness.devices.health.unhealthy)
         await watch.close()
@@ -232,7 +232,7 @@ def test_it_looks_again_and_again_until_it_is_closed(tmp_path: Path) -> None:
 def test_zero_is_never(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         watch = DeviceWatch(FakeAccelerator(1), harness.resources, 0)
-        await watch.start()
+        watch.start(None)
         await watch.close()
 
     in_harness(tmp_path, test, accelerator=FakeAccelerator(1))
