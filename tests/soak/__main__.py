@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import os
 import random
-import signal
 import sys
 import tempfile
 import time
@@ -16,8 +14,10 @@ from pathlib import Path
 
 import click
 
-from tests.e2e.server import RunningServer, new_store, pack_service, run_server
+from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.test_supervisor import frontends
 from tests.soak.floods import FLOODS
+from tests.soak.kills import Replacements, kill_workers
 from tests.soak.strangers import STRANGERS
 from tests.soak.target import Fault, Target, Visit
 from tests.soak.usage import Usage
@@ -31,6 +31,8 @@ keep_alive_timeout=5
 http2_ping_interval=5
 http2_ping_timeout=5
 max_connections=400
+supervisor=true
+upgrade_timeout=20
 """
 """Short ones, so that each comes to act many times."""
 
@@ -41,7 +43,6 @@ WARM_UP = 180.0
 CALM = 60.0
 """Seconds in which all that traffic has taken must be given back."""
 QUIET = 20.0
-KILL_EVERY = 20.0
 STOPS_WITHIN = 15.0
 
 
@@ -77,9 +78,16 @@ class Soak:
 
 @click.command()
 @click.option("--minutes", default=10.0, type=click.FloatRange(0.1), help="Of traffic, after three minutes to warm up.")
+@click.option(
+    "--replacing",
+    default=5.0,
+    type=click.FloatRange(0),
+    help="Further minutes, in which the server is upgraded and its frontend killed in turn.",
+)
 @click.option("--seed", default=0, help="Of the choice of visits.")
-def main(minutes: float, seed: int) -> None:
-    """Mixed traffic, slow readers, leavers, floods, killed workers; exit with 1 if anything is left, or was wrong."""
+def main(minutes: float, replacing: float, seed: int) -> None:
+    """Mixed traffic, slow readers, leavers, floods, killed workers, then upgrades and killed frontends; exit with 1 if
+    anything is left, or was wrong."""
     random.seed(seed)
     with _served() as server:
         target = Target(server.info["inference"], server.info["grpc_inference"])
@@ -89,9 +97,15 @@ def main(minutes: float, seed: int) -> None:
         soak = _soaked(server, target, minutes * 60)
         after = _settled(server)
         click.echo(f"after: {after}")
+        replacements = Replacements(server)
+        last = _soaked(server, target, replacing * 60, replacements)
+        replaced = _settled(server)
+        click.echo(f"after {dict(replacements.done)}: {replaced}")
         running = _ends_late(server)
     _report(soak)
-    faults = [*warm.faults, *soak.faults, *after.faults(before), *running]
+    _report(last)
+    faults = [*warm.faults, *soak.faults, *after.faults(before), *last.faults, *replacements.faults]
+    faults += [*replaced.faults(before), *running]
     for fault in faults:
         click.echo(fault)
     sys.exit(bool(faults))
@@ -103,33 +117,30 @@ def _served() -> Iterator[RunningServer]:
         folder = Path(name)
         for model, service in MODELS.items():
             pack_service(service, new_store(folder), model=model)
-        with run_server(folder, "--models", "all", properties=LIMITS) as server:
+        with run_server(folder, "--models", "all", properties=LIMITS, fork=False) as server:
             yield server
 
 
-def _soaked(server: RunningServer, target: Target, seconds: float) -> Soak:
+def _soaked(server: RunningServer, target: Target, seconds: float, replacements: Replacements | None = None) -> Soak:
     soak = Soak(target, time.monotonic() + seconds)
 
     async def run() -> None:
-        kills = asyncio.create_task(_kills(server))
+        tasks = [asyncio.create_task(kill_workers(server, MODELS))]
+        tasks += [] if replacements is None else [asyncio.create_task(replacements.run())]
         await soak.run()
-        kills.cancel()
+        for task in tasks:
+            task.cancel()
+        for failed in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(failed, Exception):
+                raise failed
 
     asyncio.run(run())
     return soak
 
 
-async def _kills(server: RunningServer) -> None:
-    """SIGKILL of a worker of one model or another."""
-    while True:
-        await asyncio.sleep(KILL_EVERY)
-        pids = await asyncio.to_thread(server.worker_pids, random.choice([*MODELS]))
-        for pid in pids:
-            os.kill(pid, signal.SIGKILL)
-
-
 def _settled(server: RunningServer) -> Usage:
     """Once workers serve again and connections are gone: what is the same for `QUIET` seconds."""
+    wait_until(lambda: len(frontends(server)) == 1, "one frontend is left")
     server.wait_ready()
     end, last, since = time.monotonic() + CALM, Usage.of(server), time.monotonic()
     while time.monotonic() < end and time.monotonic() - since < QUIET:
