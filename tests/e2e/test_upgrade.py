@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -127,6 +128,34 @@ def test_a_server_that_does_not_come_up_changes_nothing(tmp_path: Path) -> None:
         assert upgrade(server).returncode == 0
         assert frontend(server) != before
         assert server.worker_pids("echo") == workers
+
+
+@pytest.mark.parametrize("key", ["management_address=http://127.0.0.1:", "grpc_inference_port="])
+def test_an_address_that_is_taken_changes_nothing(tmp_path: Path, key: str) -> None:
+    with supervised(tmp_path, "echo") as server, socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        taken = f"{key}{other.getsockname()[1]}\n"
+        refused = refused_upgrade(server, lambda: (tmp_path / "config.properties").open("a").write(taken))
+        assert f"127.0.0.1:{other.getsockname()[1]}" in refused
+
+
+def test_a_model_that_is_gone_changes_nothing(tmp_path: Path) -> None:
+    pack_service("echo", new_store(tmp_path))
+    flags = "--models", "echo=echo.mar"
+    with run_server(tmp_path, *flags, properties=SUPERVISED, fork=False) as server:
+        assert "echo.mar is neither" in refused_upgrade(server, (server.store / "echo.mar").unlink)
+
+
+def refused_upgrade(server: RunningServer, change: Callable[[], object]) -> str:
+    """Why, after a change that keeps another server from starting; the one that runs goes on."""
+    before, workers = frontend(server), server.worker_pids("echo")
+    change()
+    done = upgrade(server)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert (frontend(server), server.worker_pids("echo")) == (before, workers)
+    assert server.predict("echo", b"x").text == "x"
+    return done.stderr.removeprefix("Not upgraded: ")
 
 
 def test_keys_stay(tmp_path: Path) -> None:

@@ -52,8 +52,8 @@ class GrpcServer:
         self._tokens, self._tls, self._held, self._connections = tokens, tls, held, connections
         self._guard, self._heartbeats, self._kept = guard, heartbeats, kept
         self._started: list[GrpcListener] = []
-        self.inference = self._listener("inference", _inference_listen(config))
-        self.management = self._listener("management", _management_listen(config))
+        self.inference = self._listener("inference", inference_listen(config))
+        self.management = self._listener("management", management_listen(config))
 
     def _listener(self, name: ListenerName, listen: GrpcListen) -> GrpcListener:
         tls = None if self._tls is None else self._tls.of(listen.keys)
@@ -81,7 +81,7 @@ class GrpcServer:
         """The services of these listeners for a REST port, which speaks HTTP/2 by itself in any case."""
         from msx_net.grpc.direct.port_calls import PortCalls
 
-        listen = _inference_listen(self._config)
+        listen = inference_listen(self._config)
         return PortCalls(self._served(names), listen.max_request_size, listen.largest_response)
 
     def open_to_all(self, listen: GrpcListen, service: str, tls: ListenerTls | None) -> GrpcListener:
@@ -132,7 +132,7 @@ def listener_class(transport: GrpcTransport) -> Callable[[GrpcListen, GrpcServed
     return AioListener
 
 
-def _inference_listen(config: ServerConfig) -> GrpcListen:
+def inference_listen(config: ServerConfig) -> GrpcListen:
     return GrpcListen(
         keys="grpc_inference",
         host=config.grpc_inference_address,
@@ -144,7 +144,7 @@ def _inference_listen(config: ServerConfig) -> GrpcListen:
     )
 
 
-def _management_listen(config: ServerConfig) -> GrpcListen:
+def management_listen(config: ServerConfig) -> GrpcListen:
     return GrpcListen(
         keys="grpc_management",
         host=config.grpc_management_address,

@@ -10,13 +10,9 @@ from typing import Any
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.archives.archive_url import ArchiveUrl
-from msx_frontend.archives.download import Downloads
-from msx_frontend.archives.hubs import Hubs
-from msx_frontend.archives.model_store import ModelStore
-from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.context import ServerContext
 from msx_frontend.assembly.devices import ServerDevices
-from msx_frontend.assembly.machine import Machine
+from msx_frontend.assembly.preparation import Preparation
 from msx_frontend.assembly.workplace import open_workplace
 from msx_frontend.environments.environments import Environments
 from msx_frontend.environments.interpreters import Interpreters
@@ -158,17 +154,15 @@ async def _renew(workers: VersionWorkers) -> None:
     await workers.renew()
 
 
-async def open_models(context: ServerContext, machine: Machine, parts: AsyncExitStack) -> ServedModels:
+async def open_models(context: ServerContext, prepared: Preparation, parts: AsyncExitStack) -> ServedModels:
     """No model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
     kept = None if context.supervisor is None else KeptGroups(context.supervisor)
     if kept is not None:
         parts.callback(kept.close)
-    devices = ServerDevices(config, machine.devices, () if kept is None else kept.leases())
+    devices = ServerDevices(config, prepared.devices, () if kept is None else kept.leases())
     parts.push_async_callback(devices.close)
-    interpreter = machine.interpreter
-    ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
-    store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
+    interpreter, store = prepared.interpreter, prepared.store
     rights = WorkerRights(config, folder, store.contents.in_use)
     env = without_credentials(os.environ, keep_stores=config.worker_credentials)
     interpreters = Interpreters(

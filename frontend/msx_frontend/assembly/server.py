@@ -21,7 +21,7 @@ from msx_frontend.assembly.http_front import HttpFront
 from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
 from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.jobs_elsewhere import watch_jobs
-from msx_frontend.assembly.machine import Machine
+from msx_frontend.assembly.preparation import prepare
 from msx_frontend.assembly.served_models import ServedModels, open_models
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.status_socket import Status, StatusSocket
@@ -102,11 +102,11 @@ async def start_server(
     """
     if (supervisor := connect()) is not None:
         parts.callback(supervisor.close)
-    machine = await Machine.look(settings.config, parts)
+    prepared = await prepare(settings.config, supervisor, parts)
     context = open_context(settings, output, parts, supervisor, script)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)
     parts.callback(status.close)  # after the workers have ended, which it shows
-    models = await open_models(context, machine, parts)
+    models = await open_models(context, prepared, parts)
     context.apps.start()
     parts.push_async_callback(context.apps.stop)  # after the listeners
     front = HttpFront(context, models)

@@ -51,6 +51,8 @@ class SupervisorClient:
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self.pid: int = hello["pid"]
+        self.follows: bool = hello.get("follows", False)
+        """Another frontend serves."""
         self.turn = Turn()
 
     def wait_for_turn(self) -> Turn:

@@ -68,7 +68,7 @@ class SupervisorRequests:
                 f"the installation of {frontend.program.python} was overwritten since the server has started, and "
                 "workers read it still: install the new release beside it, and name its interpreter by --python"
             )
-        return {"pid": os.getpid()}
+        return {"pid": os.getpid(), "follows": serving is not None and serving is not frontend}
 
     def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> None:
         self._events.turn_asked(frontend)

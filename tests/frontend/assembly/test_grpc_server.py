@@ -8,7 +8,7 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from grpc_reflection.v1alpha import reflection_pb2
 
 from msx_frontend.apis.torchserve.grpc.inference import SERVICE
-from msx_frontend.assembly.grpc_server import GrpcServer, _inference_listen, _management_listen
+from msx_frontend.assembly.grpc_server import GrpcServer, inference_listen, management_listen
 from msx_frontend.config import ServerConfig
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.grpc.aio.listener import options
@@ -95,7 +95,7 @@ def test_options_come_from_the_configuration() -> None:
         grpc_inference_max_connection_age_ms=4,
         grpc_inference_max_connection_age_grace_ms=5,
     )
-    listen = _inference_listen(config)
+    listen = inference_listen(config)
     assert listen == GrpcListen("grpc_inference", "::1", 1, 2, 3, 4, 5)
     assert listen.target(1) == "[::1]:1"
     assert set(options(listen, ConnectionLimits())) > {
@@ -114,14 +114,14 @@ def test_options_come_from_the_configuration() -> None:
 def test_the_management_port_has_ages_of_its_own() -> None:
     ages: Any = {"grpc_management_max_connection_age_ms": 4, "grpc_management_max_connection_age_grace_ms": 5}
     config = ServerConfig(**ages)
-    assert [(one.max_age, one.max_age_grace) for one in (_inference_listen(config), _management_listen(config))] == [
+    assert [(one.max_age, one.max_age_grace) for one in (inference_listen(config), management_listen(config))] == [
         (None, None),
         (4, 5),
     ]
 
 
 def test_connections_live_for_ever_by_default() -> None:
-    named = [name for name, _ in options(_inference_listen(ServerConfig()), ConnectionLimits())]
+    named = [name for name, _ in options(inference_listen(ServerConfig()), ConnectionLimits())]
     assert not [name for name in named if "connection_age" in name]
 
 
