@@ -136,7 +136,8 @@ def test_an_address_that_is_taken_changes_nothing(tmp_path: Path, key: str) -> N
         other.bind(("127.0.0.1", 0))
         other.listen()
         taken = f"{key}{other.getsockname()[1]}\n"
-        refused = refused_upgrade(server, lambda: (tmp_path / "config.properties").open("a").write(taken))
+        config = tmp_path / "config.properties"
+        refused = refused_upgrade(server, lambda: config.write_text(config.read_text() + taken))
         assert f"127.0.0.1:{other.getsockname()[1]}" in refused
 
 
