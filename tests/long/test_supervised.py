@@ -24,7 +24,7 @@ from tests.long.supervised_loads import few_clients, many_clients, pack_null_tex
 
 pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(1800)]
 
-TIMES = int(os.environ.get("MSX_TIMES", "10"))
+TIMES = int(os.environ.get("MSX_TIMES", "5"))
 """Upgrades, or kills, in a row."""
 LOAD_SECONDS = 60
 LONGEST_WAIT = 2.0
