@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from msx_frontend.cli.main import main
+from msx_frontend.cli.subcommands.upgrading import restart
 from msx_frontend.config.server_config import ServerConfig
 
 FILE = Path(__file__).parents[2] / "deploy" / "systemd" / "msx-serve.service"
@@ -35,6 +36,12 @@ def test_it_starts_the_server_in_the_foreground(unit: configparser.RawConfigPars
     assert {flag for flag in flags if flag[:2] == "--"} <= known
     assert "--foreground" in flags
     assert service["Type"] == "exec"
+
+
+def test_a_reload_replaces_the_server(unit: configparser.RawConfigParser) -> None:
+    program, word, *flags = shlex.split(unit["Service"]["ExecReload"])
+    assert (program, word) == ("/opt/msx/bin/msx-serve", restart.name)
+    assert flags == ["--state-dir", f"/var/lib/{unit['Service']['StateDirectory']}"]
 
 
 def test_a_stop_may_take_as_long_as_the_server_drains(unit: configparser.RawConfigParser) -> None:
