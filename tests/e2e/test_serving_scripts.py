@@ -202,15 +202,21 @@ def test_msx_serve_runs_the_script(tmp_path: Path) -> None:
     with run_script(tmp_path, ENDPOINT + "print(sys.argv)\n", address, "--port", "5", command=command) as running:
         running.wait_ready()
         assert "no_such_key" in running.log
-        status = subprocess.run(
-            [*MSX_SERVE[:-1], "--status"],
-            cwd=tmp_path,
-            env=server_environment(tmp_path),
-            capture_output=True,
-            text=True,
-            check=False,
+        status, upgrade = (
+            subprocess.run(
+                [*MSX_SERVE[:-1], word],
+                cwd=tmp_path,
+                env=server_environment(tmp_path),
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            for word in ("--status", "upgrade")
         )
         assert status.returncode == 0, status
+        script = tmp_path / "serving_server.py"
+        refusal = f"this server belongs to its start script, {script}, and ends with it: run that anew."
+        assert (upgrade.returncode, upgrade.stderr) == (1, f"Not upgraded: {refusal}\n")
         assert f"serving_server.py\n  endpoints   rest {address}, http://127.0.0.1:" in status.stdout
         assert f"['serving_server.py', '{address}', '--port', '5']" in running.out
         (tmp_path / "key_file.json").unlink()  # of the listener that its configuration names

@@ -12,8 +12,10 @@ from msx_frontend.cli.subcommands.selection import selected, selects_server
 LIMIT = 7200.0
 """Seconds to wait: the server before has `upgrade_timeout` (an hour at most), and there is a start."""
 WITHOUT = (
-    "this server has no supervisor that could put another one in its place: set supervisor=true, and start it anew."
+    "this server has no supervisor that could put another one in its place: set supervisor=true, and start it anew. "
+    "(`msx-serve PATH` has none.)"
 )
+OF_SCRIPT = "this server belongs to its start script, {}, and ends with it: run that anew."
 renews_workers = click.option(
     "--workers", is_flag=True, help="Replace the workers, too, each when another one serves in its place."
 )
@@ -48,7 +50,7 @@ def _follow(python: str | None, workers: bool, flags: dict[str, Any]) -> None:
     try:
         answer = order(info.state_folder / NAME, LIMIT, python=python, workers=workers)
     except (FileNotFoundError, ConnectionRefusedError):
-        sys.exit(_failed(WITHOUT))
+        sys.exit(_failed(OF_SCRIPT.format(info.script) if info.script else WITHOUT))
     except (OSError, EOFError) as error:
         sys.exit(_failed(f"the server has not answered: {error}"))
     if "refused" in answer:
