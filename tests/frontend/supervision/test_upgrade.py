@@ -68,6 +68,6 @@ def test_the_rest_of_a_message_is_not_waited_for_without_end(tmp_path: Path, mon
     assert select.select([frontend.connection], [], [], 30)[0]
     with pytest.raises(TimeoutError):
         receive(frontend.connection)
-    frontend.process.kill()
+    frontend.signal(signal.SIGKILL)
     frontend.process.wait()
     frontend.close()
