@@ -38,7 +38,7 @@ enable_model_api=true
 OWN_PROPERTIES: list[str] = []
 """Further lines of config.properties of servers that are started by this environment's `msx-serve`."""
 OTHERS_PROPERTIES: list[str] = []
-"""Those of servers that another `msx-serve` starts."""
+"""Further lines for servers that another `msx-serve` starts."""
 
 
 @dataclass(frozen=True)

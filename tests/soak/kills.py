@@ -1,4 +1,4 @@
-"""What is killed and replaced while clients go on: workers; and the frontend, by SIGKILL and by upgrades in turn."""
+"""Kills of workers while clients go on; and of the frontend, in turn with upgrades."""
 
 from __future__ import annotations
 

@@ -29,12 +29,12 @@ log = logging.getLogger("msx.devices")
 
 
 class FoundDevices:
-    """What a start finds, which takes seconds where a tool is asked."""
+    """Devices as a start finds them, which takes seconds where a tool is asked."""
 
     def __init__(self, accelerator: Accelerator, devices: Sequence[Device], links: Links) -> None:
         self.accelerator, self.devices, self.links = accelerator, devices, links
         self.reading: DeviceReading | None = None
-        """Of all devices; None where they are not watched, or could not be read."""
+        """State of all devices; None where they are not watched, or could not be read."""
 
     @classmethod
     async def look(cls, config: ServerConfig) -> FoundDevices:

@@ -1,4 +1,4 @@
-"""What a start does before it has the state folder: in an upgrade, while the server before still answers."""
+"""Steps of a start before it has the state folder: in an upgrade, while the server before still answers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from msx_frontend.supervision.client import SupervisorClient
 class Preparation(NamedTuple):
     devices: FoundDevices
     interpreter: Interpreter
-    """That of workers which need no other one."""
+    """Interpreter of workers which need no other one."""
     store: ModelStore
 
 
