@@ -55,7 +55,7 @@ def served(folder: Path) -> Iterator[RunningServer]:
 
 
 class Usage(NamedTuple):
-    """Memory and descriptors of the supervisor, and of all of some workers; how many processes there are below the supervisor."""
+    """Memory and descriptors of the supervisor, and of all of some workers; the number of processes below it."""
 
     supervisor_mib: int
     workers_mib: int
