@@ -3,6 +3,7 @@ be written, as another user."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -35,9 +37,11 @@ def served(folder: Path, before: Sequence[str], *flags: str) -> Iterator[Running
     command = [*before, *CLI, *flags, *places, "--models", "echo.mar", "--disable-token-auth"]
     with (log := folder / "server.log").open("w") as output:
         process = subprocess.Popen(command, env=server_environment(state), stdout=output, stderr=output)
+    stack = contextlib.ExitStack()
     try:
         info = wait_until(lambda: _read(state / "server.json"), "it answers", log.read_text)
         server = RunningServer(process, json.loads(info), folder, log)
+        stack.callback(server.close)
         server.wait_ready()
         below = psutil.Process(process.pid).children(recursive=True)
         yield server
@@ -47,6 +51,7 @@ def served(folder: Path, before: Sequence[str], *flags: str) -> Iterator[Running
         wait_until(lambda: not [*filter(is_running, below)], "nothing is left")
         assert not {"run", "server.json"} & {path.name for path in state.iterdir()}
     finally:
+        stack.close()
         process.kill()
         process.wait()
 
@@ -61,28 +66,42 @@ def _read(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+def commands(processes: Sequence[psutil.Process]) -> list[tuple[psutil.Process, str]]:
+    """Processes with their commands, but for those that have just ended."""
+    found = []
+    for one in processes:
+        with contextlib.suppress(psutil.Error):
+            found.append((one, " ".join(one.cmdline())))
+    return found
+
+
 def supervisor(server: RunningServer) -> psutil.Process:
     own = psutil.Process(server.process.pid)
-    (found,) = [one for one in [own, *own.children(recursive=True)] if "msx_frontend.supervision" in one.cmdline()]
+    below = commands([own, *own.children(recursive=True)])
+    (found,) = [one for one, command in below if "-m msx_frontend.supervision" in command]
     return found
+
+
+def frontends(server: RunningServer) -> list[psutil.Process]:
+    children = commands(supervisor(server).children())
+    return [one for one, command in children if "-m msx_frontend.cli.main" in command]
 
 
 def is_replaced(server: RunningServer, before: psutil.Process) -> bool:
-    children = supervisor(server).children()
-    return before not in children and len(children) == 2 and server.predict("echo", b"x").text == "x"
-
-
-def frontend(server: RunningServer) -> psutil.Process:
-    (found,) = [one for one in supervisor(server).children() if "msx_backend.worker" not in one.cmdline()]
-    return found
+    """By one that serves."""
+    if before in (now := frontends(server)) or len(now) != 1:
+        return False
+    with contextlib.suppress(httpx.TransportError):
+        return server.predict("echo", b"x").text == "x"
+    return False
 
 
 def goes_on(server: RunningServer, upgrade: Sequence[str]) -> None:
     """By the same worker, after a crash of the frontend, and after an upgrade by this command."""
-    workers, first = server.worker_pids("echo"), frontend(server)
+    workers, (first,) = server.worker_pids("echo"), frontends(server)
     first.kill()
     wait_until(lambda: is_replaced(server, first), "another frontend serves", server.tail)
-    second = frontend(server)
+    (second,) = frontends(server)
     done = subprocess.run(upgrade, env=server_environment(server.folder / "state"), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
     wait_until(lambda: is_replaced(server, second), "the next one serves", server.tail)
@@ -95,7 +114,7 @@ def test_a_user_who_may_write_one_folder(tmp_path: Path) -> None:
         if folder.is_relative_to("/tmp/pytest-of-root"):
             folder.chmod(0o755)
     with served(tmp_path, confined(state), "--foreground") as server:
-        assert supervisor(server).uids().real == frontend(server).uids().real == 65534
+        assert {one.uids().real for one in (supervisor(server), *frontends(server))} == {65534}
         goes_on(server, [*CLI, "restart", "--state-dir", str(state)])
 
 
