@@ -31,6 +31,7 @@ TEXTS = {
     "maxWorkers": 1,
     "maxConcurrent": 1024,
     "slotBuckets": [256],
+    "jobQueueSize": 1000,
     "maxTotalTokens": 4096,
     "nullModel": {"stepSeconds": STEP},
 }

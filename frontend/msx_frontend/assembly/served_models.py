@@ -39,7 +39,7 @@ from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.descriptors import Descriptors
 
-ADOPT_LIMIT = 1.0
+ADOPT_LIMIT = 1.5
 """Seconds for which new connections wait at most until the workers of a server before this one serve here."""
 CLOSE_LIMIT = 5.0
 """Seconds that handlers have for their `close` when the server stops."""
@@ -197,6 +197,7 @@ async def open_models(context: ServerContext, prepared: Preparation, parts: Asyn
             os.environ,
             rights,
             lambda: host_processes(context.registry.all_versions()),
+            (lambda spec: False) if kept is None else kept.fits,
         ),
         context.monitoring.metrics,
         environments,

@@ -159,7 +159,7 @@ class Directory:
     def _offers(self, found: ModelVersion, operation: str) -> ModelVersion:
         if found.schema.capabilities is not None and not getattr(found.schema.capabilities, operation):
             raise NotOffered(found.source.name, operation)
-        if found.workers.on_demand and _loads(found):
+        if _waits(found) and _loads(found):
             raise FirstLoading(found)
         return found
 
@@ -175,7 +175,7 @@ class Directory:
         """The error when no model offers the operation now."""
         untold = [one for one in self.defaults() if one.schema.capabilities is None]
         if loading := [one for one in untold if _loads(one)]:
-            return _loading(next((one for one in loading if one.workers.on_demand), loading[0]))
+            return _loading(next(filter(_waits, loading), loading[0]))
         if refusal := next((one.workers.refusal for one in untold if one.workers.refusal), ""):
             return ServiceUnavailable(refusal)
         return self._unknown(name, operation)
@@ -203,8 +203,13 @@ def _loads(version: ModelVersion) -> bool:
     return version.schema.capabilities is None and version.workers.expected
 
 
+def _waits(version: ModelVersion) -> bool:
+    """Requests wait for its load: they start it, or it is taken over from a server before this one."""
+    return version.workers.on_demand or version.workers.adopts
+
+
 def _loading(version: ModelVersion) -> ServiceUnavailable:
-    if version.workers.on_demand:
+    if _waits(version):
         return FirstLoading(version)
     return ServiceUnavailable("The models are still loading; ask again when they are ready.")
 

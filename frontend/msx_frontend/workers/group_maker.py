@@ -17,3 +17,6 @@ class GroupMaker(Protocol):
 
     def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
         """Called after `prepare`."""
+
+    def runs(self, lease: Lease, worker: int, generation: int) -> bool:
+        """Such a group runs already, and its launch takes it over. Called after `prepare`."""

@@ -89,11 +89,16 @@ class KeptGroups:
         if self._line is not None:
             await asyncio.shield(self._line.ended)
 
+    def fits(self, spec: GroupSpec) -> bool:
+        """A group waits at this place that is what would be started."""
+        return any(self._is_same(spec, group) for group in self._groups_at(name_of(spec.load)))
+
     async def take(self, spec: GroupSpec) -> list[LocalRank]:
         """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
         would be started; none otherwise: then it has ended, or ends. Where one was replacing another one, there are
         two: the first that fits goes on."""
-        found = self._groups_at(name_of(spec.load))
+        found = self._groups_at(name := name_of(spec.load))
+        self._waiting = [note for note in self._waiting if note["group"] != name]
         fitting = [group for group in found if self._is_same(spec, group)]
         ranks: list[LocalRank] = []
         for group in fitting:
@@ -107,12 +112,11 @@ class KeptGroups:
         return ranks
 
     def _groups_at(self, name: list[Any]) -> list[list[Note]]:
-        """Notes of each group, by rank, in the order of their starts. They wait no longer."""
+        """Notes of each group, by rank, in the order of their starts."""
         found: dict[str, list[Note]] = {}
         for note in self._waiting:
             if note["group"] == name:
                 found.setdefault(note["work_dir"].rpartition("-r")[0], []).append(note)
-        self._waiting = [note for note in self._waiting if note["group"] != name]
         return [sorted(notes, key=itemgetter("rank")) for notes in found.values()]
 
     async def _taken(self, spec: GroupSpec, found: Sequence[Note]) -> list[LocalRank]:

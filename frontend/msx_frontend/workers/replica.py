@@ -161,7 +161,8 @@ class Replica:
             self._claim.renew()
             await self._unless_stopping(partial(self._uncounted, self._claim.satisfied))
             await self._unless_stopping(self._recipe.prepare)
-            await self._unless_stopping(partial(self._uncounted, self._claim.turn))
+            if not self._runs():
+                await self._unless_stopping(partial(self._uncounted, self._claim.turn))
             if self._claim.revoked:
                 return group_end.device_lost(self._claim.revoked)
             return group_end.asked_to_stop() if self._stopping.is_set() else await self._one_generation()
@@ -176,6 +177,10 @@ class Replica:
             return group_end.not_started(error)
         finally:
             self._claim.started()
+
+    def _runs(self) -> bool:
+        """A group of a server before this one goes on: that is no start which waits for others."""
+        return self.lease is not None and self._recipe.runs(self.lease, self.number, self.generation + 1)
 
     async def _unless_stopping(self, call: Callable[[], Awaitable[None]]) -> None:
         """Await the call, unless the replica is stopped first."""

@@ -96,6 +96,7 @@ class FakeWorkers:
     expected: bool = True
     answer: bool = True
     on_demand: bool = False
+    adopts: bool = False
     device_type: str = "cpu"
     refusal: str = ""
 

@@ -82,6 +82,16 @@ def test_the_first_goes_on_and_the_other_one_is_ended() -> None:
     run(test())
 
 
+def test_one_that_fits_is_known_before_it_is_taken() -> None:
+    async def test() -> None:
+        found = Found(notes(spec(), OLD))
+        assert (found.fits(spec()), found.fits(spec("another"))) == (True, False)
+        assert pids(await found.take(spec())) == [OLD, OLD + 1]
+        assert not found.fits(spec())
+
+    run(test())
+
+
 def test_the_other_one_goes_on_where_the_first_has_ended_meanwhile() -> None:
     async def test() -> None:
         found = Found([*notes(spec(), OLD), *notes(spec(), NEW)])

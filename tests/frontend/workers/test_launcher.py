@@ -48,6 +48,9 @@ class Recipe:
     def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
         return spec_of(self.ranks, worker=worker, generation=generation)
 
+    def runs(self, lease: Lease, worker: int, generation: int) -> bool:
+        return False
+
 
 class Owner:
     """Owner of the replica and its groups."""

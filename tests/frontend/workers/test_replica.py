@@ -77,6 +77,8 @@ class Recipe:
     ) -> None:
         self.launcher = FakeLauncher()
         self._made, self._prepare = made, prepare
+        self.running = 0
+        """Generation that runs already."""
 
     async def prepare(self) -> None:
         if self._prepare is not None:
@@ -85,6 +87,9 @@ class Recipe:
     def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
         self._made(generation)
         return spec_of(worker=worker, generation=generation)
+
+    def runs(self, lease: Lease, worker: int, generation: int) -> bool:
+        return generation == self.running
 
 
 class Owner:
@@ -483,6 +488,21 @@ def test_it_waits_for_what_another_holds_and_goes_on_by_itself(caplog: pytest.Lo
 
     run(test())
     assert any("worker 9000 waits for devices: m:1.0 needs 1 device of its own" in one for one in caplog.messages)
+
+
+def test_a_group_that_runs_already_waits_for_no_start() -> None:
+    """One of a server before this one: another group takes all starts meanwhile."""
+
+    async def test() -> None:
+        resources = Resources(npu_pool(0), Processes(64), Starts(1))
+        (recipe := Recipe()).running = 1
+        async with bench_of(resources=resources) as loads:
+            await loads.group()
+            async with bench_of(resources=resources, recipe=recipe) as runs:
+                (await runs.group()).load()
+                await runs.until(ReplicaState.READY)
+
+    run(test())
 
 
 def test_one_that_waits_may_be_stopped() -> None:

@@ -36,6 +36,9 @@ class GroupRecipe:
     def spec(self, lease: Lease, worker: int, generation: int) -> GroupSpec:
         return self.spawner.spec(self.source, lease, worker, generation, self.environment.place, at=self.place)
 
+    def runs(self, lease: Lease, worker: int, generation: int) -> bool:
+        return self.spawner.runs(self.spec(lease, worker, generation))
+
     def at(self, place: int) -> GroupRecipe:
         """Recipe of the worker at this place of the version, from 0."""
         return replace(self, place=place)

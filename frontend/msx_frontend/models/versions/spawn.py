@@ -45,9 +45,10 @@ class Spawner:
         env: Mapping[str, str],
         rights: WorkerRights | None = None,
         host_processes: Callable[[], int] = int,
+        runs: Callable[[GroupSpec], bool] = lambda spec: False,
     ) -> None:
-        """`host_processes`: see `Load`."""
-        self.launcher = launcher
+        """`host_processes`: see `Load`. `runs` says whether a group runs already, of a server before this one."""
+        self.launcher, self.runs = launcher, runs
         self._host_processes = host_processes
         self._stream_buffers = StreamBuffers(config.stream_buffer_size)
         self._config = config

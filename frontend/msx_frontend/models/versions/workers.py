@@ -26,6 +26,8 @@ class VersionWorkers:
         self.labels = recipe.source.name, recipe.source.version
         self._replicas, self.autoscaler = supervisor.replicas, supervisor.autoscaler
         self._dispatcher, self.status = supervisor.dispatcher, supervisor.status
+        self._go_on = False
+        """Some are of a server before this one."""
 
     @property
     def all(self) -> list[Replica]:
@@ -122,7 +124,9 @@ class VersionWorkers:
     @property
     def adopts(self) -> bool:
         """Some may be taken over just now from a server before this one."""
-        return any(_is_adopted(replica) for replica in self.kept if replica.state is ReplicaState.STARTING)
+        return self._go_on and any(
+            _is_adopted(replica) for replica in self.kept if replica.state is ReplicaState.STARTING
+        )
 
     async def renew(self) -> None:
         """Replace those that a server before this one has started, one after the other, until one does not serve."""
@@ -134,7 +138,8 @@ class VersionWorkers:
                     return
 
     def go_on_with(self, count: int) -> None:
-        """So many run already, of a server before this one. Ignored where their number does not follow the load."""
+        """So many run already, of a server before this one; their number is taken where it follows the load."""
+        self._go_on = count > 0
         if self.follow_load:
             self._replicas.resize(max(self.least, min(count, self.most)), lambda group: False)
 
@@ -164,6 +169,8 @@ def _is_adopted(replica: Replica) -> bool:
 class StagedWorkers:
     """A request passes all stages: for it there are workers where each of them has some."""
 
+    adopts = False
+    """A stage's workers start anew."""
     kept = ()
     """None besides those of its stages, which each version of a stage keeps."""
 
