@@ -108,8 +108,8 @@ NUMBERS = {"json": {"count": 4, "pause": 0.05}}
 
 
 @contextmanager
-def few_clients(server: RunningServer) -> Iterator[tuple[NewConnections, Clients]]:
-    """HTTP on connections that are kept, streams, and gRPC on one channel, all without a pause; new connections."""
+def few_clients(server: RunningServer, pause: float = 0.0) -> Iterator[tuple[NewConnections, Clients]]:
+    """Four of HTTP on connections that are kept, eight of streams, and two of gRPC on one channel; new connections."""
     made = Clients()
     with ExitStack() as stack:
         kept = KeptConnections(server)
@@ -121,9 +121,9 @@ def few_clients(server: RunningServer) -> Iterator[tuple[NewConnections, Clients
 
         fresh = stack.enter_context(new_connections(urlsplit(server.info["inference"]).netloc, "/predictions/echo"))
         stack.callback(made.end)
-        made.add(4, lambda: kept.ask("/predictions/echo", "x", content=b"x"))
-        made.add(8, lambda: kept.ask("/predictions/numbers", "1\n2\n3\n4\n", **NUMBERS))
-        made.add(2, call)
+        made.add(4, lambda: kept.ask("/predictions/echo", "x", content=b"x"), pause)
+        made.add(8, lambda: kept.ask("/predictions/numbers", "1\n2\n3\n4\n", **NUMBERS), pause)
+        made.add(2, call, pause)
         yield fresh, made
 
 

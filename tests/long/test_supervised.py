@@ -20,7 +20,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server,
 from tests.e2e.test_stages import pack_stages
 from tests.e2e.test_supervisor import crash, frontends
 from tests.e2e.test_upgrade import upgrade
-from tests.long.supervised_loads import few_clients, many_clients, pack_null_text
+from tests.long.supervised_loads import PAUSE, few_clients, many_clients, pack_null_text
 
 pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(1800)]
 
@@ -125,7 +125,8 @@ def test_upgrades_under_all_loads(tmp_path: Path) -> None:
 
 
 def test_crashes_load_nothing(tmp_path: Path) -> None:
-    """Only requests that run are told: at most one of each client at each crash, by a connection that breaks."""
+    """Only requests that run are told: one of each client at each crash, by a connection that breaks; and of gRPC's two
+    clients another one, which their channel gives to that connection before it knows."""
     (tmp_path / "loads_long.py").write_text(LOADS_LONG)
     store = new_store(tmp_path)
     pack_service(str(tmp_path / "loads_long"), store, model="echo", config=PLAIN)
@@ -133,7 +134,7 @@ def test_crashes_load_nothing(tmp_path: Path) -> None:
     with run_server(tmp_path, "--models", "all", properties="supervisor=true\n", fork=False) as server:
         workers, times = [server.worker_pids(model)[0] for model in MODELS], list[float]()
         before = Usage.of(server, workers)
-        with few_clients(server) as (fresh, clients):
+        with few_clients(server, PAUSE) as (fresh, clients):
             for _ in range(TIMES):
                 time.sleep(10.5)  # a crash loop backs off: it is forgotten after 10 s
                 began = time.monotonic()
@@ -150,5 +151,5 @@ def test_crashes_load_nothing(tmp_path: Path) -> None:
         assert "ConnectionRefusedError" not in fresh.errors
         assert sum(fresh.errors.values()) <= TIMES
         assert not [one for one in clients.lost if isinstance(one, (httpx.ConnectError, AssertionError))]
-        assert len(clients.lost) <= 14 * TIMES
+        assert len(clients.lost) <= 16 * TIMES
         assert after.is_flat(before)
