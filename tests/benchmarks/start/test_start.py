@@ -6,8 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from benchmarks.handlers import weights
+from benchmarks.start import start
 from benchmarks.start.help import FLOOR, SCRIPTS, help_table, help_target
 from benchmarks.start.large_archive import OURS, PEER, Large, large_table
+from benchmarks.start.runs import Run
 from benchmarks.start.starts import Start
 from tests.project.test_scripts import SCRIPTS as OF_PYPROJECT
 
@@ -21,6 +23,19 @@ def test_the_slowest_help_counts_and_click_alone_does_not() -> None:
     assert (help_target(times).measured, help_target(times).met) == ("130", True)
     assert not help_target({**times, "c --help": [150.0]}).met
     assert ("a --help", "100", "90.0 – 300") in help_table(times).rows
+
+
+def test_a_start_that_takes_longer_is_a_loss() -> None:
+    runs = {seconds: Run(1.0, seconds, 1.0, 70.0, 60.0, 40.0, 30.0, None) for seconds in (1.0, 1.25)}
+    (pair,) = start._starts([runs[1.25]] * 10, [runs[1.0]] * 10)
+    assert pair.interval() == (0.8, 0.8)
+    assert start._starts([runs[1.0]], []) == []
+
+
+def test_a_supervisor_has_a_limit_where_there_is_one() -> None:
+    assert start._supervisor_target([Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, None)]) == []
+    (target,) = start._supervisor_target([Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, 21.0)])
+    assert (target.limit, target.met) == ("< 20", False)
 
 
 def test_an_archives_row_and_its_ratio() -> None:
