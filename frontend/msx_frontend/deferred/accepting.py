@@ -9,6 +9,7 @@ import msgspec
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.deferred.book import Accepted, WantedJob
+from msx_frontend.deferred.callbacks.askers import asker_of
 from msx_frontend.deferred.errors import KeyInUse, WrongIdempotencyKey
 from msx_frontend.deferred.records import CALLBACK_HEADER, Deferred, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
@@ -35,6 +36,8 @@ class Wished(NamedTuple):
     """The Idempotency-Key."""
     callback: str
     """The URL that is told of the end."""
+    client: str
+    """The address that it came from."""
 
 
 def is_deferred(prefer: bytes) -> bool:
@@ -51,14 +54,14 @@ class Acceptance:
         """Requests with an Idempotency-Key that are being written."""
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def template(self, head: Head, family: Family) -> DeferredTemplate | None:
+    def template(self, head: Head, family: Family, client: str) -> DeferredTemplate | None:
         """None for a request that is answered now."""
         if head.method != "POST" or not is_deferred(head.prefer):
             return None
         unpacked = not family.takes_as_sent
         target = head.target.encode("latin-1")
         headers = kept_headers(head.raw_headers, unpacked=unpacked)
-        wished = Wished(head.path, head.header(b"idempotency-key"), head.header(CALLBACK_HEADER))
+        wished = Wished(head.path, head.header(b"idempotency-key"), head.header(CALLBACK_HEADER), client)
         return DeferredTemplate(self, wished, Deferred(target, headers, b""))
 
     def begin(self, asked: Deferred, wished: Wished, owner: str, sink: ReplySink) -> None:
@@ -67,7 +70,7 @@ class Acceptance:
         if len(key) > LONGEST_KEY:
             raise WrongIdempotencyKey(LONGEST_KEY)
         if wished.callback:
-            self._runner.check_callback(wished.callback, owner)
+            self._runner.callbacks.check(wished.callback, owner)
         twin = owner, asked.target, key
         if key and twin in self._begun:
             raise KeyInUse
@@ -82,7 +85,8 @@ class Acceptance:
         """Goes on to the end, also where the client has left."""
         owner, _, key = twin
         try:
-            accepted = await self._runner.accept(asked, WantedJob(wished.path, owner, key, wished.callback))
+            asker = asker_of(owner, wished.client)
+            accepted = await self._runner.accept(asked, WantedJob(wished.path, owner, key, wished.callback, asker))
         except Exception as error:
             sink.fail(reported(error, ""))
         else:

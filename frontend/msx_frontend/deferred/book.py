@@ -55,6 +55,8 @@ class WantedJob(NamedTuple):
     """Its Idempotency-Key, or ""."""
     callback: str = ""
     """The URL that is told of its end, or ""."""
+    asker: str = ""
+    """Who asks for the callback."""
     parts: Mapping[str, bytes] = {}  # a NamedTuple's default, which nothing changes
     """Further parts of its record."""
 
@@ -78,6 +80,20 @@ class Accepted(NamedTuple):
 
     job: Kept
     is_new: bool
+
+
+class KeptParts(NamedTuple):
+    """A job, and parts of its record: each is empty where there is none."""
+
+    job: Kept
+    parts: list[bytes]
+
+
+class AnsweredJob(NamedTuple):
+    """`reply` is None where there is none."""
+
+    job: Kept
+    reply: LateReply | None
 
 
 class OpenJobs(NamedTuple):
@@ -150,17 +166,23 @@ class JobBook:
         return await self._store.run(lambda records: records.owner_of(KIND, id, time.time()))
 
     async def request(self, id: str, owner: str) -> Deferred | None:
-        found = await self.part(id, owner, REQUEST)
-        return decode_request(found) if found else None
+        found = await self.parts(id, owner, REQUEST)
+        return decode_request(found.parts[0]) if found is not None and found.parts[0] else None
 
-    async def part(self, id: str, owner: str, name: str) -> bytes:
-        """Empty where there is none."""
-        found = await self._store.parts(KIND, id, owner, [name])
-        return found[0] if found else b""
+    async def parts(self, id: str, owner: str, *names: str) -> KeptParts | None:
+        """None where there is no such job."""
+        return await self._store.run(lambda records: _parts(records, id, owner, names))
 
-    async def reply(self, id: str, owner: str) -> LateReply | None:
-        found = await self.part(id, owner, REPLY)
-        return decode_reply(found) if found else None
+    async def answered(self, id: str, owner: str) -> AnsweredJob | None:
+        """None where there is no such job."""
+
+        def read(records: Records) -> AnsweredJob | None:
+            found = _parts(records, id, owner, [REPLY])
+            if found is None:
+                return None
+            return AnsweredJob(found.job, decode_reply(found.parts[0]) if found.parts[0] else None)
+
+        return await self._store.run(read)
 
     async def end(self, id: str, owner: str, head: JobHead, reply: LateReply | None, also: Also) -> JobHead:
         """Write how it ended, and what `also` changes then, and forget what was asked. Returns how it stands: as
@@ -226,8 +248,15 @@ class JobBook:
 
 def _record(wanted: WantedJob, note: str) -> Record:
     owner, callback = wanted.owner, Delivery(url=wanted.callback) if wanted.callback else None
-    head = encode(JobHead(path=wanted.path, note=note, callback=callback))
+    head = encode(JobHead(path=wanted.path, note=note, callback=callback, asker=wanted.asker if callback else ""))
     return Record(kind=KIND, id=new_job_id(), owner=owner, created=time.time(), expires=ENDLESS, head=head)
+
+
+def _parts(records: Records, id: str, owner: str, names: Sequence[str]) -> KeptParts | None:
+    found = records.find(KIND, id, owner, time.time())
+    if found is None:
+        return None
+    return KeptParts(_kept(found), [records.part(KIND, id, name) or b"" for name in names])
 
 
 def _kept(record: Record) -> Kept:

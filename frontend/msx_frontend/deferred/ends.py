@@ -14,15 +14,13 @@ from msx_frontend.deferred.book import JobBook
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.errors import ReplyNotKept
 from msx_frontend.deferred.records import CANCELLED, JobHead, LateReply, State
+from msx_frontend.deferred.tries import Tries
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import Records
 from msx_net.http.family import JSON
 from msx_net.http.wire import error_bytes
 
 log = logging.getLogger("msx.jobs")
-
-AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
-"""Seconds until the disk is tried again: the first time, and after many."""
 
 
 class EndListener(Protocol):
@@ -44,14 +42,13 @@ class JobEnds:
     async def keep(self, entry: Entry, reply: LateReply) -> None:
         """Write the reply to the disk, where need be when there is room again. Not for a job that was cancelled
         while its reply came."""
-        wait = AGAIN_AFTER
+        tries = Tries()
         while entry.is_open:
             try:
                 await self._end(entry, "done", reply.status, reply)
             except StoreUnavailable as error:
                 log.error("the reply of the job %s waits to be kept: %s", entry.id, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, AGAIN_AT_MOST)
+                await asyncio.sleep(tries.wait())
             except ReplyNotKept as error:
                 reply = failure(entry, error)
 

@@ -61,6 +61,10 @@ class FairQueue(Generic[W]):
         self._sizes: LaneSizes | None = None
         """None where something came or went since they were counted."""
 
+    def __len__(self) -> int:
+        """How many lanes wait."""
+        return len(self._lanes)
+
     def add(self, one: W) -> None:
         if (lane := self._lanes.get(one.lane)) is None:
             lane = self._lanes[one.lane] = QueueLane()

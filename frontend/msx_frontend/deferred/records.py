@@ -68,6 +68,8 @@ class JobHead(msgspec.Struct):
     note: str = ""
     """The id of the record of its Idempotency-Key, which is kept as long as the job."""
     callback: Delivery | None = None
+    asker: str = ""
+    """Who asked for the callback: the name of a key, or the address of a client without one."""
 
     @property
     def run(self) -> str:

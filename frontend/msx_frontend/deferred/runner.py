@@ -8,11 +8,12 @@ from functools import partial
 
 from msgspec import structs
 
-from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import DeadlineExceeded, RequestCancelled, ServiceError, ServiceUnavailable
 from msx_frontend.deferred.book import Accepted, JobBook, Kept, WantedJob
 from msx_frontend.deferred.callbacks.callbacks import Callbacks
-from msx_frontend.deferred.callbacks.errors import WrongCallback
-from msx_frontend.deferred.ends import AGAIN_AFTER, AGAIN_AT_MOST, JobEnds, failure
+from msx_frontend.deferred.callbacks.none import NoCallbacks
+from msx_frontend.deferred.elsewhere import JobsElsewhere
+from msx_frontend.deferred.ends import JobEnds, failure
 from msx_frontend.deferred.entry import Entry
 from msx_frontend.deferred.fair_queue import FairQueue
 from msx_frontend.deferred.figures import EndCounts, JobFigures, size_of
@@ -27,8 +28,6 @@ from msx_net.http.failures import reported
 
 CLIENT = "job"
 """Stands for the client's address in the access log."""
-MOST_DEATHS = 3
-"""How often a job may end a worker: the reply of the last time is its own."""
 
 
 class DeferredJobs:
@@ -37,15 +36,14 @@ class DeferredJobs:
     ) -> None:
         """`at_once`: jobs that run at a time; `limit`, `key_of`: see LateRuns; `callbacks` is None where none are
         sent."""
-        self.book, self.callbacks = book, callbacks
+        self.book, self.callbacks = book, callbacks or NoCallbacks()
         self._counts = EndCounts()
-        self.ends = JobEnds(book, [self._counts, *([callbacks] if callbacks is not None else [])])
+        self.ends = JobEnds(book, [self._counts, self.callbacks])
         self._at_once, self._limit, self._key_of = at_once, limit, key_of
         self._runs: LateRuns | None = None
         self._entries: dict[str, Entry] = {}
         self._turns = FairQueue[Entry]()
-        self._elsewhere: set[str] = set()
-        """Jobs that the server before this one runs."""
+        self._elsewhere = JobsElsewhere(book)
         self._last = 0
         """The number of the last job that was taken up from the store."""
         self._retries = Retries(self._queue)
@@ -58,8 +56,7 @@ class DeferredJobs:
         self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
         await self._take_up(elsewhere)
         self._next()
-        if self.callbacks is not None:
-            await self.callbacks.begin()
+        await self.callbacks.begin()
 
     @property
     def running(self) -> list[str]:
@@ -70,18 +67,13 @@ class DeferredJobs:
         """Look which jobs another server has ended, and which it has accepted. `over`: it runs none any more, so that
         those that have not ended run here. Raises StoreUnavailable."""
         await self._take_up()
-        entries = [self._entries[id] for id in self._elsewhere]
-        found = await self.book.find_all([(entry.id, entry.owner) for entry in entries])
-        for entry, kept in zip(entries, found, strict=True):
-            if kept is None or kept.has_ended:
-                entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
-                self._forget(entry)
-                if self.callbacks is not None:
-                    self.callbacks.ended(entry)  # the other server wrote it, and sends none any more
-            elif over:
-                self._elsewhere.discard(entry.id)
-                entry.head.state = "queued"
-                self._queue(entry)
+        for entry, kept in await self._elsewhere.ended():
+            entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
+            self._forget(entry)
+            self.callbacks.ended(entry)  # the other server wrote it, and sends none any more
+        for entry in self._elsewhere.take_all() if over else ():
+            entry.head.state = "queued"
+            self._queue(entry)
 
     async def _take_up(self, elsewhere: Collection[str] = ()) -> None:
         """Add the open jobs of the store that were accepted since the last look."""
@@ -93,8 +85,7 @@ class DeferredJobs:
     def pause(self) -> None:
         """Start no further jobs; those that run go on. The others run after the next start."""
         self._runs, self._is_paused = None, True
-        if self.callbacks is not None:
-            self.callbacks.pause()
+        self.callbacks.pause()
         for entry in self._entries.values():
             entry.changed()
 
@@ -117,15 +108,7 @@ class DeferredJobs:
             if entry.sink is not None and entry.sink.job is not None:
                 entry.sink.job.cancel(ServiceUnavailable("The server is shutting down."))
         await self._tasks.close()
-        if self.callbacks is not None:
-            await self.callbacks.close()
-
-    def check_callback(self, url: str, owner: str) -> None:
-        """Look whether this URL may be told of the end of a job, before that is accepted. Raises WrongCallback,
-        TooManyCallbacks."""
-        if self.callbacks is None:
-            raise WrongCallback("no callbacks are sent: callback_hosts in the server's config.properties does it")
-        self.callbacks.check(url, owner)
+        await self.callbacks.close()
 
     async def accept(self, asked: Deferred, wanted: WantedJob) -> Accepted:
         """Write the request to the disk, to be run: also where the client leaves. Raises as `JobBook.accept` does."""
@@ -148,7 +131,7 @@ class DeferredJobs:
         for listener in self.ends.listeners:
             listener.added(entry)
         if runs:
-            self._elsewhere.add(entry.id)
+            self._elsewhere.add(entry)
         else:
             self._queue(entry)
         return entry
@@ -164,20 +147,21 @@ class DeferredJobs:
 
     def figures(self) -> JobFigures:
         now, oldest = time.time(), next(iter(self._entries.values()), None)
+        running = self._running + len(self._elsewhere)
         return JobFigures(
-            queued=max(len(self._entries) - self._running, 0),
-            running=self._running,
+            queued=max(len(self._entries) - running, 0),
+            running=running,
             ended=self._counts.counts,
             oldest=0.0 if oldest is None else max(now - oldest.created, 0.0),
             size=size_of(self.book.path),
-            callbacks=0 if self.callbacks is None else self.callbacks.waiting,
-            tries={} if self.callbacks is None else self.callbacks.tries,
+            callbacks=self.callbacks.waiting,
+            tries=self.callbacks.tries,
         )
 
     async def cancel(self, entry: Entry) -> bool:
         """Also where the client leaves. False for a job that has ended. Raises StoreUnavailable; then it goes on, or
         has the reply that came. Raises ServiceUnavailable for a job that another server runs."""
-        if entry.id in self._elsewhere:
+        if entry in self._elsewhere:
             raise ServiceUnavailable("The server before this one runs the job until the upgrade is over: ask again.")
         return await self._tasks.to_the_end(self._cancel(entry))
 
@@ -185,8 +169,7 @@ class DeferredJobs:
         """Forget a job that has ended. False where there is no such job. Raises StoreUnavailable."""
         if not await self.book.delete(id, owner):
             return False
-        if self.callbacks is not None:
-            self.callbacks.forgotten(id)
+        self.callbacks.forgotten(id)
         return True
 
     async def _cancel(self, entry: Entry) -> bool:
@@ -236,26 +219,18 @@ class DeferredJobs:
         if not entry.is_open:
             self._running -= 1
             self._next()
-        elif isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and self._lives(entry)):
+        elif entry.tries.goes_on(error):
             self._over(entry, error)
         else:
             self._retries.answered(entry.head.path)
             self._tasks.spawn(self._end(entry, reply))
-
-    @staticmethod
-    def _lives(entry: Entry) -> bool:
-        """Whether a job that ended a worker is tried again."""
-        entry.deaths += 1
-        return entry.deaths < MOST_DEATHS
 
     def _over(self, entry: Entry, error: ServiceError | None) -> None:
         """Give its turn to another; with an error it is tried again."""
         self._running -= 1
         entry.sink, entry.head.state = None, "queued" if entry.is_open else entry.head.state
         if error is not None and entry.is_open and self._runs is not None:
-            wait = min(AGAIN_AFTER * 2 ** min(entry.tries, 10), AGAIN_AT_MOST)
-            entry.tries += 1
-            self._retries.add(entry, wait)
+            self._retries.add(entry, entry.tries.wait())
         entry.changed()
         self._next()
 
@@ -271,6 +246,6 @@ class DeferredJobs:
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.id, None)
         self._turns.drop(entry)
-        self._elsewhere.discard(entry.id)
+        self._elsewhere.drop(entry)
         self._retries.drop(entry)
         entry.changed()

@@ -42,7 +42,7 @@ class GenerationListener(TurnListener, Protocol):
 class Text:
     """One text that has ended."""
 
-    text: str = ""
+    pieces: list[str] = field(default_factory=list)
     tokens: list[Token] = field(default_factory=list)
     prompt_tokens: tuple[Token, ...] = ()
     prompt_ids: tuple[int, ...] = ()
@@ -53,7 +53,7 @@ class Text:
     """Its parts, where the handler has parsed it."""
 
     def grow(self, delta: GenerateDelta) -> None:
-        self.text += delta.text
+        self.pieces.append(delta.text)
         self.tokens += delta.tokens
         self.prompt_tokens = delta.prompt_tokens or self.prompt_tokens
         self.prompt_ids = delta.prompt_ids or self.prompt_ids
@@ -61,6 +61,10 @@ class Text:
             self.messages.append(delta.message)
         if delta.finish_reason is not None:
             self.finish_reason, self.stop_reason, self.seed = delta.finish_reason, delta.stop_reason, delta.seed
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
 
     @property
     def mean_logprob(self) -> float:

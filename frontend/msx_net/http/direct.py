@@ -116,7 +116,7 @@ class Direct:
         head = Head(target.method, target.path, target.raw_path, target.query, headers, version)
         if is_preflight(head, match):
             return None
-        later = self._defers.template(head, match.family) if self._defers is not None and head.prefer else None
+        later = self._defers.template(head, match.family, client) if self._defers is not None and head.prefer else None
         template = later or _template(target, head)
         known = KnownHead(head, match, template, self._cors_of(head), client, self._epoch)
         known.checked = self._tokens is not None and bool(match.kinds)

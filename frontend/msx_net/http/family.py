@@ -102,8 +102,8 @@ class JobRoute(NamedTuple):
 class Defers(Protocol):
     """Decides which requests are accepted now and answered later."""
 
-    def template(self, head: Head, family: Family) -> JobTemplate | None:
-        """Makes what accepts requests with this head; None where they are answered now."""
+    def template(self, head: Head, family: Family, client: str) -> JobTemplate | None:
+        """Makes what accepts requests with this head from this address; None where they are answered now."""
 
 
 Answer = Callable[[Request], Awaitable[Reply]]

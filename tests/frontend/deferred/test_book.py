@@ -89,7 +89,9 @@ def test_the_first_end_of_two_servers_stays(store: Store) -> None:
             head = structs.replace(job.head, state=state)
             stands = await book.end(job.id, "ann", head, reply, lambda records, expires: told.append(expires))
             assert stands.state == "cancelled"
-        assert (len(told), await book.reply(job.id, "ann")) == (1, None)
+        answered = await book.answered(job.id, "ann")
+        assert answered is not None
+        assert (len(told), answered.job.head.state, answered.reply) == (1, "cancelled", None)
         await book.delete(job.id, "ann")
         await book.end(
             job.id, "ann", job.head, LateReply(200, [], b"ok"), lambda records, expires: told.append(expires)

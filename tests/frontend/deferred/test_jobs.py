@@ -97,7 +97,7 @@ async def serving(
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.deferred.runner.AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("msx_frontend.deferred.tries.AGAIN_AFTER", 0.0)
 
 
 def test_a_reply_comes_later_as_it_would_have_been(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_a_job_without_room_is_tried_again(tmp_path: Path) -> None:
             id = await served.defer()
             entry = served.runner.find(id, "")
             assert entry is not None
-            while entry.tries < 3:
+            while entry.tries.in_vain < 3:
                 await asyncio.sleep(0.001)
             assert (await served.get(f"{id}/result")).status == 202
             served.speaker.refusal = None
@@ -327,11 +327,11 @@ def test_a_job_that_found_no_room_may_end_as_many_workers(tmp_path: Path) -> Non
             id = await served.defer()
             entry = served.runner.find(id, "")
             assert entry is not None
-            while entry.tries < 3:
+            while entry.tries.in_vain < 3:
                 await asyncio.sleep(0.001)
             served.speaker.refusal = None
             assert (await served.ended(id))["status"] == 503
-            assert entry.deaths == 3
+            assert entry.tries.deaths == 3
 
     run(test())
 
@@ -650,6 +650,7 @@ def test_jobs_that_the_server_before_runs_are_left_to_it(tmp_path: Path) -> None
             await next_one.begin(served.speaker.app.direct(), [ended, open_still])
             accepted_later = await served.defer()
             assert set(next_one.running) == {ended, open_still}
+            assert next_one.figures().running >= 2
             entry = next_one.find(ended, "")
             assert entry is not None
             head, reply = JobHead(PATH, state="done", status=200), LateReply(200, [], b"a")
@@ -665,9 +666,10 @@ def test_jobs_that_the_server_before_runs_are_left_to_it(tmp_path: Path) -> None
             for id in (open_still, accepted_later):
                 while (found := next_one.find(id, "")) is not None:
                     await next_one.wait(found)
-                late = await next_one.book.reply(id, "")
+                late = await next_one.book.answered(id, "")
                 assert late is not None
-                assert late.status == 200
+                assert late.reply is not None
+                assert late.reply.status == 200
             await next_one.close()
 
     run(test())

@@ -102,24 +102,19 @@ class JobAnswers:
 
     async def _status(self, id: str, owner: str) -> JobStatus:
         entry = self._jobs.find(id, owner)  # first: one that ends meanwhile knows it, what was read before does not
-        kept = await self._kept(id, owner)
-        return status_of(kept, entry, self._jobs, of_all=self._of_all)
-
-    async def _kept(self, id: str, owner: str) -> Kept:
         kept = await self._jobs.book.find(id, owner)
         if kept is None:
             raise self._missing(id)
-        return kept
+        return status_of(kept, entry, self._jobs, of_all=self._of_all)
 
     async def _ended(self, id: str, owner: str) -> tuple[Kept, LateReply]:
         """A job that has ended, and its reply."""
-        kept = await self._kept(id, owner)
-        if kept.head.state == "cancelled":
+        found = await self._jobs.book.answered(id, owner)
+        if found is not None and found.job.head.state == "cancelled":
             raise JobGone("The job was cancelled.")
-        reply = await self._jobs.book.reply(id, owner)
-        if reply is None:
+        if found is None or found.reply is None:
             raise self._missing(id)
-        return kept, reply
+        return found.job, found.reply
 
     async def _begun(self, entry: Entry) -> LateSink | None:
         """The sink of a reply that comes in parts; None where the job ended without one."""

@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from msx_frontend.deferred.book import Kept, WantedJob
-from msx_frontend.deferred.records import CALLBACK_HEADER, Deferred, LateReply, kept_headers
+from msx_frontend.deferred.callbacks.askers import asker_of
+from msx_frontend.deferred.records import CALLBACK_HEADER, REPLY, Deferred, LateReply, decode_reply, kept_headers
 from msx_frontend.deferred.runner import DeferredJobs
 from msx_frontend.deferred.sink import LateSink
 from msx_frontend.generation.text_request import TextRequest
@@ -42,34 +43,36 @@ class BackgroundResponses:
         headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in request.headers]
         owner, callback = owner_of_key(request.asker), dict(headers).get(CALLBACK_HEADER, b"").decode("latin-1")
         if callback:
-            self._jobs.check_callback(callback, owner)
+            self._jobs.callbacks.check(callback, owner)
         asked = Deferred(PATH.encode(), kept_headers(headers, unpacked=True), request.body)
         parts = {OUTLINE: msgspec.json.encode(outline)}
-        accepted = await self._jobs.accept(asked, WantedJob(PATH, owner, callback=callback, parts=parts))
-        return _response(outline, accepted.job, None)
+        accepted = await self._jobs.accept(asked, WantedJob(PATH, owner, "", callback, asker_of(owner, ""), parts))
+        return {**outline, **_changes(accepted.job, None)}
 
-    async def find(self, id: str, owner: str) -> Response | None:
-        """None where no job is known by this id."""
+    async def find(self, id: str, owner: str) -> bytes | None:
+        """The response as JSON; None where no job is known by this id."""
         job = id.removeprefix(PREFIX)
-        entry = self._jobs.find(job, owner)
-        kept = await self._jobs.book.find(job, owner)
-        found = await self._jobs.book.part(job, owner, OUTLINE)
-        if kept is None or not found:
+        entry = self._jobs.find(job, owner)  # first: one that ends meanwhile knows it
+        found = await self._jobs.book.parts(job, owner, OUTLINE, REPLY)
+        if found is None or not found.parts[0]:
             return None
-        if entry is not None:
-            kept = kept._replace(head=entry.head)
-        return _response(msgspec.json.decode(found), kept, await self._jobs.book.reply(job, owner))
+        kept = found.job if entry is None else found.job._replace(head=entry.head)
+        return _response(found.parts[0], kept, decode_reply(found.parts[1]) if found.parts[1] else None)
 
-    async def cancel(self, id: str, owner: str) -> Response | None:
+    async def cancel(self, id: str, owner: str) -> bytes | None:
         """The response, whose job is cancelled unless it has ended; None where no job is known by this id."""
-        if (entry := self._jobs.find(id.removeprefix(PREFIX), owner)) is not None:
-            await self._jobs.cancel(entry)
+        await self._cancel(id, owner)
         return await self.find(id, owner)
 
     async def delete(self, id: str, owner: str) -> bool:
         """False where no job is known by this id."""
-        known = await self.cancel(id, owner) is not None
-        return known and await self._jobs.delete(id.removeprefix(PREFIX), owner)
+        await self._cancel(id, owner)
+        found = await self._jobs.book.parts(id.removeprefix(PREFIX), owner, OUTLINE)
+        return found is not None and bool(found.parts[0]) and await self._jobs.delete(found.job.id, owner)
+
+    async def _cancel(self, id: str, owner: str) -> None:
+        if (entry := self._jobs.find(id.removeprefix(PREFIX), owner)) is not None:
+            await self._jobs.cancel(entry)
 
 
 class BackgroundReply:
@@ -88,14 +91,17 @@ class BackgroundReply:
         request.after(accept, answer)
 
 
-def _response(outline: Response, job: Kept, reply: LateReply | None) -> Response:
+def _response(outline: bytes, job: Kept, reply: LateReply | None) -> bytes:
+    """The response as JSON: its texts, which may be long, are not read."""
     if reply is not None and reply.status == 200:
-        answered: Response = msgspec.json.decode(reply.body)
-        return answered
-    response = {**outline, "id": f"{PREFIX}{job.id}", "status": STATES[job.head.state]}
-    if reply is not None:
-        response["error"] = _error(reply.body)
-    return response
+        return reply.body
+    return msgspec.json.encode({**msgspec.json.decode(outline, type=dict[str, msgspec.Raw]), **_changes(job, reply)})
+
+
+def _changes(job: Kept, reply: LateReply | None) -> Response:
+    """Members of the response that have changed since it was accepted."""
+    changes: Response = {"id": f"{PREFIX}{job.id}", "status": STATES[job.head.state]}
+    return changes if reply is None else {**changes, "error": _error(reply.body)}
 
 
 def _error(body: bytes) -> Response:

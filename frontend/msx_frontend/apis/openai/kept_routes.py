@@ -27,7 +27,7 @@ class KeptRoutes:
             raise WrongParameter("stream", "a response that is kept is answered whole")
         id, owner = request.names["id"], _owner(request)
         if self._background is not None and (found := await self._background.find(id, owner)) is not None:
-            return _json(found)
+            return Reply(found)
         return Reply(await self._found.response(id, owner))
 
     async def cancel(self, request: Request) -> Reply:
@@ -37,7 +37,7 @@ class KeptRoutes:
         found = await self._background.cancel(id, _owner(request))
         if found is None:
             raise UnknownResponse(f"There is no response {id[:100]!r} in the background, or another key made it.")
-        return _json(found)
+        return Reply(found)
 
     async def delete(self, request: Request) -> Reply:
         id, owner = request.names["id"], _owner(request)

@@ -16,8 +16,8 @@ from msx_frontend.deferred.callbacks.lanes import AT_ONCE, BusyLanes, Waiting, h
 from msx_frontend.deferred.callbacks.records import CallbackNote, add_note, all_notes, decode_note, find_note, write_try
 from msx_frontend.deferred.callbacks.schedule import LASTS, wait_after
 from msx_frontend.deferred.callbacks.sender import CallbackAnswer, CallbackSender, not_allowed
+from msx_frontend.deferred.callbacks.turns import CallbackTurns
 from msx_frontend.deferred.entry import Entry
-from msx_frontend.deferred.fair_queue import FairQueue
 from msx_frontend.deferred.records import Delivery, JobHead
 from msx_frontend.deferred.tasks import Tasks
 from msx_frontend.store.errors import StoreUnavailable
@@ -45,7 +45,7 @@ class Callbacks:
         """These, by the ids of their jobs."""
         self._counts: Counter[str] = Counter()
         """Their number, by owner."""
-        self._turns = FairQueue[Waiting]()
+        self._turns = CallbackTurns()
         self._running = BusyLanes()
         self._timers: dict[Waiting, asyncio.TimerHandle] = {}
         self._tasks = Tasks()
@@ -84,7 +84,7 @@ class Callbacks:
         for record in await self._store.run(all_notes):
             if record.id not in self._open:
                 note = decode_note(record.head)
-                self._later(self._hold(record.id, record.owner, note.url), note.due)
+                self._later(self._hold(Waiting(record.id, record.owner, note.asker, note.url)), note.due)
         self._next()
 
     def pause(self) -> None:
@@ -104,7 +104,7 @@ class Callbacks:
 
     def added(self, entry: Entry) -> None:
         if entry.head.callback is not None:
-            self._hold(entry.id, entry.owner, entry.head.callback.url)
+            self._hold(Waiting(entry.id, entry.owner, entry.head.asker, entry.head.callback.url))
 
     def ending(self, records: Records, entry: Entry, head: JobHead, expires: float) -> None:
         if head.callback is not None:
@@ -122,10 +122,9 @@ class Callbacks:
             self._turns.drop(one)
             self._release(one)
 
-    def _hold(self, id: str, owner: str, url: str) -> Waiting:
-        if (one := self._open.get(id)) is None:
-            one = self._open[id] = Waiting(id, owner, url)
-            self._counts[owner] += 1
+    def _hold(self, new: Waiting) -> Waiting:
+        if (one := self._open.setdefault(new.id, new)) is new:
+            self._counts[one.owner] += 1
         return one
 
     def _release(self, one: Waiting) -> None:

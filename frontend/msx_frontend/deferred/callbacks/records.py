@@ -26,10 +26,11 @@ class CallbackNote(msgspec.Struct):
     until: float
     due: float = 0.0
     tries: int = 0
+    asker: str = ""
 
 
 def add_note(records: Records, entry: Entry, head: JobHead, url: str, until: float, expires: float) -> None:
-    note = CallbackNote(url, message(entry.id, entry.created, head, expires), until)
+    note = CallbackNote(url, message(entry.id, entry.created, head, expires), until, asker=head.asker)
     record = Record(
         kind=CALLBACK, id=entry.id, owner=entry.owner, created=time.time(), expires=until + DAY, head=encode(note)
     )

@@ -64,11 +64,11 @@ async def calling(
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "FIRST", 0.0)
-    monkeypatch.setattr("msx_frontend.deferred.runner.AGAIN_AFTER", 0.0)
+    monkeypatch.setattr("msx_frontend.deferred.tries.AGAIN_AFTER", 0.0)
 
 
 def callbacks_of(served: Served) -> Callbacks:
-    assert served.runner.callbacks is not None
+    assert isinstance(served.runner.callbacks, Callbacks)
     return served.runner.callbacks
 
 
@@ -313,7 +313,7 @@ def test_a_host_is_one_whatever_its_port_and_however_it_is_written(tmp_path: Pat
 
 
 def test_a_key_whose_hosts_hang_leaves_places_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "AT_ONCE_OF_OWNER", 2)
+    monkeypatch.setattr(lanes, "AT_ONCE_OF_ASKER", 2)
 
     async def test() -> None:
         sender = FakeSender(*[asyncio.Event()] * 2, CallbackAnswer(200))
