@@ -25,7 +25,7 @@ from benchmarks.reports.table import Report, Table, Target
 from benchmarks.servers.msx import HANDLERS, Server, serve, started, store_of
 from msx_archiver.options import PackOptions
 
-QUICK = ("--rounds", "1", "--seconds", "2", "--texts", "3", "--workers", "4")
+QUICK = ("--rounds", "1", "--seconds", "2", "--requests", "10", "--texts", "3", "--workers", "4")
 WORK, SECONDS = "/predictions/work", 0.02
 CONFIG = "minWorkers: {0}\nmaxWorkers: {0}\nbatchSize: 1\njobQueueSize: 1000\nloadSeconds: 0\nworkSeconds: 0.02\n"
 PROPERTIES = "jobs=true\nbatch_share={0:g}\n"
@@ -47,6 +47,7 @@ class Pair(NamedTuple):
 @benchmark("batches")
 @click.option("--rounds", default=3, type=click.IntRange(1), help="Of each measurement.")
 @click.option("--seconds", default=20.0, type=click.FloatRange(1), help="Of live requests, in each round.")
+@click.option("--requests", default=500, type=click.IntRange(1), help="Live ones at least, in each round.")
 @click.option("--texts", default=40, type=click.IntRange(1), help="Live texts, in each round.")
 @click.option("--prompt", default=1000, type=click.IntRange(1, 4000), help="Tokens of each live text's prompt.")
 @click.option("--load", default=0.1, type=click.FloatRange(0.01, 0.9), help="Share of the workers' time.")
@@ -56,6 +57,7 @@ def main(
     report: Report,
     rounds: int,
     seconds: float,
+    requests: int,
     texts: int,
     prompt: int,
     load: float,
@@ -63,20 +65,21 @@ def main(
     workers: Sequence[int],
 ) -> None:
     """Live requests beside a batch: p99 of a model that takes 20 ms, and the first token of a language model."""
-    fixed = {count: [_fixed(count, load, share, seconds, n) for n in range(rounds)] for count in workers}
+    rates = {count: load * count / SECONDS for count in workers}
+    lasts = {count: max(seconds, requests / rate) for count, rate in rates.items()}
+    fixed = {count: [_fixed(count, rates[count], share, lasts[count], n) for n in range(rounds)] for count in workers}
     tell_fixed(report, fixed)
     progress("batches: the fixed model is measured")
     tell_texts(report, [_texts(share, texts, prompt) for _ in range(rounds)])
     report.notes += [
-        f"{rounds} rounds of {seconds:g} s; live requests come at random, {load:.0%} of what the workers can; "
-        f"batch_share {share:g}",
+        f"{rounds} rounds of {seconds:g} s, and of {requests} live requests at least; they come at random, {load:.0%} "
+        f"of what the workers can; batch_share {share:g}",
         f"Texts: {SLOTS} at once, a step takes {STEP * 1000:g} ms and {TOKEN * 1000:g} ms a token of a prompt; live "
         f"prompts of {prompt} tokens, lines of {PROMPT} and 100 tokens",
     ]
 
 
-def _fixed(workers: int, load: float, share: float, seconds: float, seed: int) -> Pair:
-    rate = load * workers / SECONDS
+def _fixed(workers: int, rate: float, share: float, seconds: float, seed: int) -> Pair:
     due = poisson(rate, seconds, random.Random(seed))
     with serve("work", CONFIG.format(workers), properties=PROPERTIES.format(share)) as server, OpenLoop() as live:
 
@@ -129,10 +132,9 @@ def tell_fixed(report: Report, found: dict[int, list[Pair]]) -> None:
     rows = [[str(workers), *_row(pairs)] for workers, pairs in found.items()]
     head = ["workers", "p99 without, ms", "p99 beside, ms", "ratio", "lines a second"]
     report.tables.append(Table("Live requests to a model that takes 20 ms", head, rows))
-    most = max((count for count in found), default=0)
-    ratio = _ratio(found[most])
-    what = f"p99 of live requests beside a batch, {most} workers"
-    report.targets.append(Target(what, f"{ratio:.2f}", f"≤ {MOST_P99}", ratio <= MOST_P99))
+    for workers, pairs in found.items():
+        ratio, what = _ratio(pairs), f"p99 of live requests beside a batch, workers: {workers}"
+        report.targets.append(Target(what, f"{ratio:.2f}", f"≤ {MOST_P99}", ratio <= MOST_P99))
 
 
 def tell_texts(report: Report, pairs: list[Pair]) -> None:

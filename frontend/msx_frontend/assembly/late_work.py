@@ -92,7 +92,7 @@ class ModelRooms:
             return ModelRoom(version.source.name, *version.queue.load())
         rooms = [ModelRoom("", *one.queue.load()) for one in self._registry.all_versions()]
         if not rooms:
-            return ModelRoom("", 0, 0, False)
+            return ModelRoom("", 0, 0, is_wanted=False, is_held=False, answered=0.0)
         return max(rooms, key=lambda room: (room.is_wanted, room.taken / max(room.places, 1)))
 
     def _found(self, name: str, version: str | None) -> ModelVersion | None:

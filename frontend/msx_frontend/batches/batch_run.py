@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import asynccontextmanager
@@ -22,7 +23,8 @@ from msx_frontend.batches.line_files import LineFiles
 from msx_frontend.batches.line_pass import LineParts, LinePass
 from msx_frontend.batches.outcome import unanswered
 from msx_frontend.batches.records import BatchHead, Fault, KeptBatch, State
-from msx_frontend.batches.writer import AGAIN_AFTER, AGAIN_AT_MOST, OutcomeWriter
+from msx_frontend.batches.writer import OutcomeWriter
+from msx_frontend.deferred.tries import Tries
 from msx_frontend.files.records import FileHead, StoredFile, new_file_id
 from msx_frontend.files.shelf import FileShelf, add_file
 from msx_frontend.public_text import public_text
@@ -37,13 +39,14 @@ NOT_RUN: Mapping[State, tuple[str, str]] = {
 
 
 class RunParts(NamedTuple):
-    """`threads` read inputs."""
+    """`threads` read inputs; `ended` counts lines."""
 
     book: BatchBook
     shelf: FileShelf
     rules: LineRules
     lines: LineParts
     threads: Executor
+    ended: Counter[str]
 
 
 class BatchRun:
@@ -76,14 +79,13 @@ class BatchRun:
             self._is_over = True
 
     async def _run_to_the_end(self) -> None:
-        wait = AGAIN_AFTER
+        tries = Tries()
         while not self.batch.has_ended:
             try:
                 await self._run_or_fail()
             except (ServiceUnavailable, OSError) as error:
                 log.error("%s waits: %s", self.batch.id, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, AGAIN_AT_MOST)
+                await asyncio.sleep(tries.wait())
 
     async def _run_or_fail(self) -> None:
         """Raises ServiceUnavailable, OSError."""
@@ -141,7 +143,7 @@ class BatchRun:
         batch, shelf = self.batch, self._parts.shelf
         paths = shelf.path(batch.head.output), shelf.path(batch.head.error)
         files = await asyncio.to_thread(LineFiles, *paths)
-        writer = self._writer = OutcomeWriter(batch.id, batch.owner, files, shelf)
+        writer = self._writer = OutcomeWriter(batch.id, batch.owner, files, shelf, self._parts.ended)
         try:
             yield writer
         finally:

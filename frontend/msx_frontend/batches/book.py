@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from msx_frontend.batches.errors import TooManyBatches, UnknownBatch
-from msx_frontend.batches.records import KIND, BatchHead, KeptBatch, batch_of
+from msx_frontend.batches.records import KIND, BatchHead, KeptBatch, State, batch_of
 from msx_frontend.store.records import DAY, Bounds, Records
 from msx_frontend.store.store import Store
 
@@ -24,13 +24,17 @@ class BatchBook:
         """`most` batches of a key; `days` for which one is kept that has ended."""
         self._store, self._most, self._days = store, most, days
         self._batches: dict[str, KeptBatch] = {}
+        self._open: dict[str, KeptBatch] = {}
+        """Batches that have not ended, the oldest first."""
+        self.states: Counter[State] = Counter()
+        """How many batches are in each state."""
         self._begun: Counter[str] = Counter()
         """Batches that are being written, by owner."""
 
     async def look(self) -> None:
         """Know batches that a server before this one has made."""
         for batch in await self._store.run(self._others):
-            self._batches.setdefault(batch.id, batch)
+            self._learn(batch)
 
     def _others(self, records: Records) -> list[KeptBatch]:
         """Batches that are not known. Blocks."""
@@ -52,26 +56,36 @@ class BatchBook:
             await self._store.run(write)
         finally:
             self._begun[owner] -= 1
-        self._batches[batch.id] = batch
+        self._know(batch)
         return batch
 
     async def find(self, id: str, owner: str) -> KeptBatch:
         """Raises UnknownBatch."""
         if id not in self._batches and (record := await self._store.find(KIND, id, owner)) is not None:
-            self._batches.setdefault(id, batch_of(record))
+            self._learn(batch_of(record))
         found = self._batches.get(id)
         if found is None or found.owner != owner or found.expires <= time.time():
             raise UnknownBatch(id)
         return found
 
-    def batches(self, owner: str) -> list[KeptBatch]:
-        """Batches of this owner, the oldest first."""
+    def owner_of(self, id: str) -> str:
+        """Raises UnknownBatch."""
+        if (found := self._batches.get(id)) is None:
+            raise UnknownBatch(id)
+        return found.owner
+
+    def batches(self, owner: str | None) -> list[KeptBatch]:
+        """Batches of this owner, or of all, the oldest first."""
         now = time.time()
-        return [one for one in self._batches.values() if one.owner == owner and one.expires > now]
+        return [one for one in self._batches.values() if owner in (None, one.owner) and one.expires > now]
+
+    def open_one(self, id: str) -> KeptBatch | None:
+        """None for one that has ended."""
+        return self._open.get(id)
 
     def open(self) -> list[KeptBatch]:
         """Batches that have not ended, the oldest first."""
-        return [one for one in self._batches.values() if not one.has_ended]
+        return [*self._open.values()]
 
     async def save(
         self, batch: KeptBatch, head: BatchHead, also: Callable[[Records], object] | None = None
@@ -88,10 +102,26 @@ class BatchBook:
                 also(records)
 
         await self._store.run(write)
-        self._batches[changed.id] = changed
+        self._know(changed)
         return changed
+
+    def _learn(self, batch: KeptBatch) -> None:
+        """Know a batch of another server; one that is known stands as it is known."""
+        if batch.id not in self._batches:
+            self._know(batch)
+
+    def _know(self, batch: KeptBatch) -> None:
+        """How the batch stands from now on."""
+        if (before := self._batches.get(batch.id)) is not None:
+            self.states[before.head.state] -= 1
+        self.states[batch.head.state] += 1
+        self._batches[batch.id] = batch
+        if not batch.has_ended:
+            self._open[batch.id] = batch
+        else:
+            self._open.pop(batch.id, None)
 
     def _forget_old(self) -> None:
         now = time.time()
         for id in [id for id, one in self._batches.items() if one.expires <= now]:
-            del self._batches[id]
+            self.states[self._batches.pop(id).head.state] -= 1

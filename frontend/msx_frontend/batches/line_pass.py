@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from msx_core.priorities import HEADER, LOW, name_of
 from msx_core.request_ids import new_request_id
-from msx_core.service_errors import RequestCancelled, ServiceError, ServiceUnavailable, WorkerDied
+from msx_core.service_errors import RequestCancelled, ServiceError
 from msx_frontend.batches.input_lines import Line
 from msx_frontend.batches.line_feed import LineFeed
 from msx_frontend.batches.outcome import answered, unanswered
@@ -20,34 +20,27 @@ from msx_frontend.batches.writer import OutcomeWriter
 from msx_frontend.deferred.late_runs import LateRuns
 from msx_frontend.deferred.records import Deferred, LateReply, RawHeaders
 from msx_frontend.deferred.sink import LateSink
+from msx_frontend.deferred.tries import Tries
 
 CLIENT = "batch"
 """Stands for the client's address in the access log."""
 HEADERS: RawHeaders = [(b"content-type", b"application/json"), (HEADER.encode(), name_of(LOW).encode())]
-MOST_DEATHS = 3
-"""How often a line may end a worker: the reply of the last time is its own."""
 POLL = 0.02
 """Seconds until a line that found no room is tried again, and no other line of its batch has ended."""
 LOOK = 1.0
 """Seconds between two looks whether the batch is to stop."""
-AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
-"""Seconds until a line runs again that the server did not answer: the first time, and after many."""
 STREAMS = "stream: a line of a batch is answered whole; leave it out, or set it to false."
 
 
-class LineTry:
-    """A line on its way. `deaths`: how often it ended a worker; `tries`: how often it was not answered."""
+class LineTry(Tries):
+    """A line on its way."""
 
-    __slots__ = ("deaths", "line", "sink", "tries")
+    __slots__ = ("line", "sink")
 
     def __init__(self, line: Line) -> None:
+        super().__init__()
         self.line = line
-        self.deaths = self.tries = 0
         self.sink: LateSink | None = None
-
-    @property
-    def wait(self) -> float:
-        return float(min(AGAIN_AFTER * 2 ** min(self.tries, 10), AGAIN_AT_MOST))
 
 
 class LineParts(NamedTuple):
@@ -150,9 +143,8 @@ class LinePass:
         self._parts.turns.give_back(place)
         if self._is_over or sink is None:
             return
-        if isinstance(error, ServiceUnavailable) or (isinstance(error, WorkerDied) and _lives(one)):
-            self._later[one] = asyncio.get_running_loop().call_later(one.wait, self._try_again, one)
-            one.tries += 1
+        if one.goes_on(error):
+            self._later[one] = asyncio.get_running_loop().call_later(one.wait(), self._try_again, one)
         else:
             self._writer.add_later(partial(answered, one.line.custom_id, sink.id, reply), len(reply.body))
         self._changed.set()
@@ -161,12 +153,6 @@ class LinePass:
         del self._later[one]
         self._again.append(one)
         self._changed.set()
-
-
-def _lives(one: LineTry) -> bool:
-    """Whether a line that ended a worker runs again."""
-    one.deaths += 1
-    return one.deaths < MOST_DEATHS
 
 
 def _ignore() -> None:

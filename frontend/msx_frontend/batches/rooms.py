@@ -1,4 +1,4 @@
-"""How much room a line's model has: lines start only where clients that wait are not held up."""
+"""How much room a model has: lines start only where clients that wait are not held up."""
 
 from __future__ import annotations
 
@@ -8,35 +8,44 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from msx_frontend.batches.line_share import LineShare
+
 
 class ModelRoom(NamedTuple):
     """`model` is its own name; `places`: requests that its workers take at once; `taken`: those that they have, and
-    that wait; `is_wanted`: clients wait for a place."""
+    that wait; `is_wanted`: requests of clients wait, `is_held`: for a place; `answered`: requests since the start."""
 
     model: str
     places: int
     taken: int
     is_wanted: bool
+    is_held: bool
+    answered: float
 
 
 RoomOf = Callable[[Mapping[str, str], str], ModelRoom]
 """The room of the model that is meant by the names in a path, and by the name in a body."""
 
 
-QUIET = 0.1
-"""Seconds without a request of a client, after which the only place of a model is a line's: a client that asks again
-as soon as it is answered would wait for a line each time."""
-
-
 WANTED = 1.0
 """Seconds for which an owner counts that has wanted a place: one that waits asks again much sooner."""
 
 
-class LinePlace(NamedTuple):
-    """The place of a line that runs."""
+class LineOwner(NamedTuple):
+    """Whose lines have places of a model."""
 
     model: str
     owner: str
+
+
+class LinePlace(NamedTuple):
+    """The place of a line that runs since `began`."""
+
+    of: LineOwner
+    names: Mapping[str, str]
+    asked: str
+    """The model's name in its body."""
+    began: float
 
 
 class LineTurns:
@@ -45,39 +54,59 @@ class LineTurns:
     def __init__(self, room_of: RoomOf, share: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`share`: how much of the places lines may fill (batch_share)."""
         self._room_of, self._share, self._clock = room_of, share, clock
-        self._running: Counter[LinePlace] = Counter()
-        self._asked: dict[str, float] = {}
-        """When a request of a client was seen last, by model."""
-        self._wanted: dict[LinePlace, float] = {}
+        self._running: Counter[LineOwner] = Counter()
+        self._shares: dict[str, LineShare] = {}
+        """How much of its lines' places they have now, by model."""
+        self._wanted: dict[LineOwner, float] = {}
         """When a place was wanted last."""
 
     def take(self, names: Mapping[str, str], model: str, owner: str) -> LinePlace | None:
-        """The place that the line has from now on; None while there is none for it. A model that has no worker ready
-        gets one line at a time: it may be what starts a worker."""
+        """The place that the line has from now on; None while there is none for it."""
         room, now = self._room_of(names, model), self._clock()
-        place = LinePlace(room.model, owner)
-        self._wanted[place] = now
-        running, most = self._count(room.model), int(room.places * self._share)
-        if room.is_wanted or room.taken > running:
-            self._asked[room.model] = now
-        if room.is_wanted or max(room.taken, running) >= max(most, 1):
+        of = LineOwner(room.model, owner)
+        self._wanted[of] = now
+        running, most = self._count(room.model), self._most(room, now)
+        if room.is_wanted or max(room.taken, running) >= most:
             return None
-        if most < 1 and room.places and now - self._asked.get(room.model, -QUIET) < QUIET:
+        if self._running[of] >= math.ceil(most / self._owners(room.model, now)):
             return None
-        if self._running[place] >= math.ceil(max(most, 1) / self._owners(room.model, now)):
-            return None
-        self._running[place] += 1
-        return place
+        self._running[of] += 1
+        return LinePlace(of, names, model, now)
 
     def give_back(self, place: LinePlace) -> None:
-        self._running[place] -= 1
-        if not self._running[place]:
-            del self._running[place]
+        """The line has ended. Its share learns whether a client waits for its place."""
+        room, now = self._room_of(place.names, place.asked), self._clock()
+        self._running[place.of] -= 1
+        if not self._running[place.of]:
+            del self._running[place.of]
+        if room.model == place.of.model:
+            self._share_of(room).ended(now, now - place.began, self._places(room), is_held=room.is_held)
+
+    @property
+    def running(self) -> int:
+        """Lines of all models."""
+        return self._running.total()
+
+    def _places(self, room: ModelRoom) -> int:
+        """The places that lines may have. A model that has no worker ready gets one line at a time: it may be what
+        starts a worker."""
+        return max(int(room.places * self._share), 1)
+
+    def _most(self, room: ModelRoom, now: float) -> int:
+        """How many lines may run now."""
+        places, share = self._places(room), self._share_of(room)
+        clients = room.taken - self._count(room.model)
+        is_crowded = room.is_wanted or clients >= room.places
+        share.look(now, room.answered, places, is_asked=is_crowded or clients > 0, is_crowded=is_crowded)
+        return places if self._share == 1 or not room.places else share.of(places)
+
+    def _share_of(self, room: ModelRoom) -> LineShare:
+        return self._shares.setdefault(room.model, LineShare())
 
     def _count(self, model: str) -> int:
-        return sum(count for place, count in self._running.items() if place.model == model)
+        return sum(count for of, count in self._running.items() if of.model == model)
 
     def _owners(self, model: str, now: float) -> int:
         """How many owners have, or want, places of a model."""
-        self._wanted = {place: at for place, at in self._wanted.items() if now - at < WANTED}
-        return len({place.owner for place in (*self._wanted, *self._running) if place.model == model})
+        self._wanted = {of: at for of, at in self._wanted.items() if now - at < WANTED}
+        return len({of.owner for of in (*self._wanted, *self._running) if of.model == model})

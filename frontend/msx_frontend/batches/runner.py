@@ -10,9 +10,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from msx_core.service_errors import BadRequest, ServiceUnavailable
 from msx_frontend.batches.asked import BatchRequest, window_seconds
+from msx_frontend.batches.batch_queue import BatchQueue
 from msx_frontend.batches.batch_run import BatchRun, RunParts
 from msx_frontend.batches.book import BatchBook
 from msx_frontend.batches.errors import BatchHasEnded
+from msx_frontend.batches.figures import BatchFigures, line_counts, waiting_lines
 from msx_frontend.batches.input_lines import LineRules
 from msx_frontend.batches.line_pass import CLIENT, HEADERS, LineParts
 from msx_frontend.batches.records import BatchHead, KeptBatch
@@ -29,8 +31,8 @@ log = logging.getLogger("msx.batches")
 
 LOOK_EVERY = 60.0
 """Seconds between two looks for batches that another server has made."""
-AT_ONCE = 16
-"""Batches that run at a time; each knows its lines."""
+AT_ONCE, AT_ONCE_OF_OWNER = 16, 8
+"""Batches that run at a time, and those of one owner: each knows its lines."""
 READERS = 2
 """Threads that read and check inputs: files of many lines hold up other inputs, and nothing else."""
 
@@ -53,6 +55,8 @@ class Batches:
         self._lines, self._longest, self._limit = lines, longest, limit
         self._runs: LateRuns | None = None
         self._active: dict[str, BatchRun] = {}
+        self._queue = BatchQueue()
+        self._ended = line_counts()
         self._is_paused = False
         self._readers = ThreadPoolExecutor(READERS, "msx-batch-input")
         self._tasks = Tasks()
@@ -60,10 +64,8 @@ class Batches:
     async def load(self) -> None:
         """Know what an earlier server has left. Raises StoreUnavailable."""
         await self.book.look()
-        unfinished = self.book.open()
-        await self.shelf.begin([id for one in unfinished for id in (one.head.output, one.head.error) if id])
-        for one in unfinished:
-            self.shelf.read_by(one.head.input, one.id)
+        await self.shelf.begin(self._written)
+        self._take_up()
 
     def begin(self, direct: Direct) -> None:
         """Run batches, their lines as requests of this listener."""
@@ -95,9 +97,19 @@ class Batches:
                 await self.book.look()
             except StoreUnavailable as error:
                 log.error("what the server before has left is not known: %s", error)
-            for one in self.book.open():
-                self.shelf.read_by(one.head.input, one.id)
+            self._take_up()
             self._next()
+
+    def _take_up(self) -> None:
+        """Let all batches wait that have not ended, and do not run."""
+        for one in self.book.open():
+            self.shelf.read_by(one.head.input, one.id)
+            if one.id not in self._active:
+                self._queue.add(one)
+
+    def _written(self) -> list[str]:
+        """Ids of files that batches write."""
+        return [id for one in self.book.open() for id in (one.head.output, one.head.error) if id]
 
     # -- what clients ask for --
 
@@ -126,6 +138,7 @@ class Batches:
         except BaseException:
             self.shelf.read_no_more(head.input, id)
             raise
+        self._queue.add(batch)
         self._next()
         return batch
 
@@ -133,9 +146,14 @@ class Batches:
         """How it stands now. Raises UnknownBatch, StoreUnavailable."""
         return self._now(await self.book.find(id, owner))
 
-    def batches(self, owner: str) -> list[KeptBatch]:
-        """Batches of this owner, the oldest first."""
+    def batches(self, owner: str | None) -> list[KeptBatch]:
+        """Batches of this owner, or of all, the oldest first."""
         return [self._now(one) for one in self.book.batches(owner)]
+
+    def figures(self) -> BatchFigures:
+        running = self._turns.running
+        waiting = waiting_lines((self._now(one).head for one in self.book.open()), running)
+        return BatchFigures(self.book.states, waiting, running, self._ended, self.shelf.count, self.shelf.size)
 
     def _now(self, batch: KeptBatch) -> KeptBatch:
         run = self._active.get(batch.id)
@@ -165,19 +183,16 @@ class Batches:
 
     def _next(self) -> None:
         """Begin batches while there is a place."""
-        while self._runs is not None and not self._is_paused and (batch := self._choose()) is not None:
-            self._start(batch)
-
-    def _choose(self) -> KeptBatch | None:
-        """The oldest batch of the owner of whom the fewest run; None where none may begin."""
-        waiting = [one for one in self.book.open() if one.id not in self._active]
-        running = Counter(run.batch.owner for run in self._active.values())
-        allowed = [one for one in waiting if running[one.owner] < AT_ONCE // 2]
-        if len(self._active) >= AT_ONCE or not allowed:
-            return None
-        return min(allowed, key=lambda one: running[one.owner])
+        while self._runs is not None and not self._is_paused and len(self._active) < AT_ONCE:
+            running = Counter(run.batch.owner for run in self._active.values())
+            id = self._queue.take({owner for owner, count in running.items() if count >= AT_ONCE_OF_OWNER})
+            if id is None:
+                return
+            if (batch := self.book.open_one(id)) is not None:
+                self._start(batch)
 
     def _start(self, batch: KeptBatch) -> BatchRun:
+        self._queue.drop(batch.id)
         run = self._active[batch.id] = BatchRun(batch, self._parts_of(batch))
         self._tasks.spawn(self._follow(run))
         return run
@@ -197,7 +212,8 @@ class Batches:
         known = self._runs.know(endpoint.encode(), HEADERS)
         names = {} if known is None else known.match.names
         lines = LineParts(batch.owner, endpoint, names, self._runs, self._turns, self._may_start)
-        return RunParts(self.book, self.shelf, LineRules(endpoint, self._longest, self._lines), lines, self._readers)
+        rules = LineRules(endpoint, self._longest, self._lines)
+        return RunParts(self.book, self.shelf, rules, lines, self._readers, self._ended)
 
     def _may_start(self) -> bool:
         return not self._is_paused

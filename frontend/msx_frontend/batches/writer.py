@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.batches.line_files import LineFiles
 from msx_frontend.batches.outcome import LineOutcome, unanswered
+from msx_frontend.deferred.tries import Tries
 from msx_frontend.files.shelf import FileShelf
 
 log = logging.getLogger("msx.batches")
@@ -18,8 +20,6 @@ SHORT = 1000
 """Bytes of an outcome that is always kept: each failure is, so that no line ends without a word."""
 MOST_BYTES = 16 << 20
 """Bytes that wait to be written, above which no further line starts."""
-AGAIN_AFTER, AGAIN_AT_MOST = 0.5, 10.0
-"""Seconds until a write is tried again for which the disk had no room: the first time, and after many."""
 
 
 class UnmadeOutcome(NamedTuple):
@@ -32,8 +32,9 @@ class UnmadeOutcome(NamedTuple):
 class OutcomeWriter:
     """Counts bytes with the files of the batch's owner."""
 
-    def __init__(self, id: str, owner: str, files: LineFiles, shelf: FileShelf) -> None:
-        self._id, self._owner, self.files, self._shelf = id, owner, files, shelf
+    def __init__(self, id: str, owner: str, files: LineFiles, shelf: FileShelf, ended: Counter[str]) -> None:
+        """`ended` counts the lines of all batches, as `done` and `failed`."""
+        self._id, self._owner, self.files, self._shelf, self._ended = id, owner, files, shelf, ended
         self._reserved = 0
         self._unmade: list[UnmadeOutcome] = []
         self._waiting: list[LineOutcome] = []
@@ -96,7 +97,7 @@ class OutcomeWriter:
         return unanswered(outcome.custom_id, "reply_not_kept", told)
 
     async def _write(self) -> None:
-        wait = AGAIN_AFTER
+        tries = Tries()
         while self._unmade or self._waiting:
             await self._make()
             written = self._waiting[:]
@@ -104,10 +105,9 @@ class OutcomeWriter:
                 await asyncio.to_thread(self.files.write, written)
             except ServiceUnavailable as error:
                 log.error("the results of %s wait to be written: %s", self._id, error)
-                await asyncio.sleep(wait)
-                wait = min(wait * 2, AGAIN_AT_MOST)
+                await asyncio.sleep(tries.wait())
             else:
-                wait = AGAIN_AFTER
+                tries = Tries()
                 self._forget(written)
 
     async def _make(self) -> None:
@@ -128,4 +128,6 @@ class OutcomeWriter:
         del self._waiting[: len(written)]
         self._size -= sum(len(one.data) for one in written)
         good = sum(one.is_good for one in written)
-        self.completed, self.failed = self.completed + good, self.failed + len(written) - good
+        bad = len(written) - good
+        self.completed, self.failed = self.completed + good, self.failed + bad
+        self._ended.update(done=good, failed=bad)

@@ -6,7 +6,8 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,14 +51,17 @@ class FileShelf:
         """Batches that read a file, by the file's id."""
         self._leaving: set[str] = set()
         """Files that are being removed."""
+        self._written: Callable[[], Iterable[str]] = tuple
         self._sweeper: asyncio.Task[None] | None = None
         self._sweeping = asyncio.Lock()
         """Held while a file is removed that has expired: a close waits for that."""
 
-    async def begin(self, unfinished: Collection[str]) -> None:
-        """Read the records, and remove what an earlier server left unfinished, but for the files of these ids."""
+    async def begin(self, written: Callable[[], Iterable[str]]) -> None:
+        """Read the records, and remove from now on what expires, and what a server left unfinished; `written`: ids of
+        files that are being written, or go on with one of the batches."""
+        self._written = written
         await self.look()
-        await asyncio.to_thread(_remove_others, self.folder, {*self._files, *unfinished})
+        await self._remove_unfinished()
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep(), name="sweep-files")
 
     async def look(self) -> None:
@@ -86,9 +90,25 @@ class FileShelf:
             raise UnknownFile(id)
         return found
 
-    def files(self, owner: str) -> list[StoredFile]:
-        """Files of this owner, the oldest first."""
-        return [one for one in self._files.values() if one.owner == owner and not self._is_over(one)]
+    def owner_of(self, id: str) -> str:
+        """Raises UnknownFile."""
+        if (found := self._files.get(id)) is None:
+            raise UnknownFile(id)
+        return found.owner
+
+    def files(self, owner: str | None) -> list[StoredFile]:
+        """Files of this owner, or of all, the oldest first."""
+        return [one for one in self._files.values() if owner in (None, one.owner) and not self._is_over(one)]
+
+    @property
+    def count(self) -> int:
+        """Files of all owners, with those that are being sent."""
+        return self._counts.total()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all owners' files, with what is being written."""
+        return self._sizes.total()
 
     # -- room --
 
@@ -192,6 +212,15 @@ class FileShelf:
                         await self._remove(file)
                 except (ServiceUnavailable, OSError) as error:
                     log.error("the file %s, which has expired, is not removed: %s", file.id, error)
+            try:
+                async with self._sweeping:
+                    await self._remove_unfinished()
+            except OSError as error:
+                log.error("files that are unfinished are not removed: %s", error)
+
+    async def _remove_unfinished(self) -> None:
+        known = {*self._files, *self._written()}
+        await asyncio.to_thread(_remove_others, self.folder, known)
 
 
 def add_file(records: Records, file: StoredFile) -> None:
@@ -204,5 +233,6 @@ def _remove_others(folder: Path, known: set[str]) -> None:
     Blocks."""
     if folder.is_dir():
         for path in folder.iterdir():
-            if path.name not in known and path.stat().st_mtime < time.time() - UPLOADING:
-                path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):  # an upload has failed just now
+                if path.name not in known and path.stat().st_mtime < time.time() - UPLOADING:
+                    path.unlink()

@@ -12,8 +12,8 @@ from msx_frontend.files.shelf import FileShelf
 from msx_frontend.files.upload_form import UploadForm
 from msx_frontend.files.written import WrittenFile
 
-PIECE = 1 << 20
-"""Bytes that are written at a time."""
+PIECE = 1 << 16
+"""Bytes that are written at a time: as many wait in memory of each upload that goes on slowly."""
 LONGEST_NAME = 255
 PURPOSE: Purpose = "batch"
 EXPIRES = "expires_after"

@@ -31,9 +31,11 @@ class FakeRoom:
     places: int = 8
     taken: int = 0
     is_wanted: bool = False
+    is_held: bool = False
+    answered: float = 0.0
 
     def __call__(self, names: Mapping[str, str], model: str) -> ModelRoom:
-        return ModelRoom("m", self.places, self.taken, self.is_wanted)
+        return ModelRoom("m", self.places, self.taken, self.is_wanted, self.is_held, self.answered)
 
 
 def row(custom_id: str, body: Any = None, url: str = PATH, **more: Any) -> dict[str, Any]:

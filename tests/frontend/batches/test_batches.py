@@ -27,8 +27,8 @@ from tests.loops import run, until
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("line_pass.AGAIN_AFTER", "line_pass.POLL", "writer.AGAIN_AFTER", "batch_run.AGAIN_AFTER"):
-        monkeypatch.setattr(f"msx_frontend.batches.{name}", 0.0)
+    for name in ("deferred.tries.AGAIN_AFTER", "batches.line_pass.POLL"):
+        monkeypatch.setattr(f"msx_frontend.{name}", 0.0)
 
 
 def test_a_batch_answers_each_line(tmp_path: Path) -> None:
@@ -548,12 +548,12 @@ def test_batches_belong_to_the_key_that_made_them(tmp_path: Path) -> None:
 
 
 def test_batches_run_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msx_frontend.batches.runner.AT_ONCE", 2)
+    monkeypatch.setattr("msx_frontend.batches.runner.AT_ONCE_OF_OWNER", 1)
 
     async def test() -> None:
         async with serving(tmp_path) as served:
             ids = [await served.begun(row("a")) for _ in range(3)]
-            assert list(served.batches._active) == ids[:1]  # half of them for one owner
+            assert list(served.batches._active) == ids[:1]
             assert (await served.get(f"batches/{ids[2]}/cancel", "POST")).json["status"] == "cancelling"
             for number in range(2):
                 say(await served.speaker.next_job(number), *words("a"))

@@ -12,6 +12,7 @@ import pytest
 
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.batches.records import BatchHead
+from msx_frontend.files.shelf import UPLOADING
 from msx_frontend.files.written import WrittenFile
 from msx_frontend.store.store import Store
 from tests.frontend.batches.serving import BOUNDARY, LIMITS, PATH, Served, form, jsonl, row, serving
@@ -220,6 +221,29 @@ def test_files_that_have_expired_are_removed(tmp_path: Path, monkeypatch: pytest
             while left(tmp_path):
                 await asyncio.sleep(0)
             assert again.shelf.room("") == LIMITS.size
+
+    run(test())
+
+
+def test_what_is_unfinished_is_removed_while_the_server_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for what is written to, and for files of batches."""
+    monkeypatch.setattr("msx_frontend.files.shelf.SWEEP_EVERY", 0.0)
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            kept = await served.upload(CONTENT)
+            batch = await served.begun(row("a"))
+            await served.speaker.next_job(0)
+            head = served.batches._active[batch].head
+            names = {"old", "young", kept, head.output, head.error}
+            for name in names:
+                path = served.shelf.folder / name
+                path.touch()
+                age = 0 if name == "young" else UPLOADING + 60
+                os.utime(path, (time.time() - age, time.time() - age))
+            while "old" in left(tmp_path):
+                await asyncio.sleep(0.001)
+            assert names - {"old"} <= set(left(tmp_path))
 
     run(test())
 

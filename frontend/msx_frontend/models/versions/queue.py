@@ -131,9 +131,16 @@ class VersionQueue(Entrance):
         texts = self._schema.capabilities and self._schema.capabilities.concurrent_texts
         places = sum(min(group.runner.places, texts or group.runner.places) for group in groups)
         behind = any(waiting(group.number) for group in groups)
+        taken, is_queued = sum(self.counts()), self._is_queued()
+        is_held = is_queued or (behind and taken >= places)
+        return QueueLoad(places, taken, is_queued or behind, is_held, self.dispatcher.answered)
+
+    def _is_queued(self) -> bool:
+        """Whether a request above the lowest class waits for a worker, or behind what runs in one."""
         queue = self.dispatcher.queue
         low = queue.by_class()[name_of(LOW)] if isinstance(queue, PriorityQueue) else 0
-        return QueueLoad(places, sum(self.counts()), self.dispatcher.waiting > low or behind)
+        ahead = (job for group in self._replicas.groups for job in group.runner.in_flight.by_begin()[1])
+        return self.dispatcher.waiting > low or any(job.priority > LOW for job in ahead)
 
     def cancel_all(self, error: ServiceError) -> None:
         """Every request that is queued or running fails with `error`."""

@@ -17,11 +17,14 @@ class RequestCounts(NamedTuple):
 
 class QueueLoad(NamedTuple):
     """`places`: requests that workers take at once; `taken`: those that they have, and that wait; `is_wanted`: some
-    wait that are not of the lowest class, or in an engine."""
+    wait that are not of the lowest class, or in an engine; `is_held`: for a place; `answered`: requests since the
+    start."""
 
     places: int
     taken: int
     is_wanted: bool
+    is_held: bool
+    answered: float
 
 
 class CountedGroup(Protocol):

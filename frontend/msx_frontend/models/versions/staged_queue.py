@@ -94,7 +94,11 @@ class StagedQueue(Entrance):
         """Load of the stage of which the most is taken."""
         loads = [stage.queue.load() for stage in self._stages.values()]
         fullest = max(loads, key=lambda one: one.taken / max(one.places, 1))
-        return fullest._replace(is_wanted=any(one.is_wanted for one in loads))
+        return fullest._replace(
+            is_wanted=any(one.is_wanted for one in loads),
+            is_held=any(one.is_held for one in loads),
+            answered=max(one.answered for one in loads),
+        )
 
     def cancel_all(self, error: ServiceError) -> None:
         self._running.cancel_all(error)
