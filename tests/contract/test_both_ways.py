@@ -138,6 +138,10 @@ def _texts() -> Iterator[Ask]:
     for path in ("", "/x", "/x/result"):
         yield Ask("GET", f"/management/jobs{path}", listener="management")
     yield Ask("DELETE", "/management/jobs/x", listener="management")
+    for path in ("batches", "batches/x", "files", "files/x"):
+        yield Ask("GET", f"/management/{path}", listener="management")
+    yield Ask("DELETE", "/management/files/x", listener="management")
+    yield Ask("POST", "/management/batches/x/cancel", listener="management")
     for path in ("/v1/responses/resp_x", "/openai/v1/responses/resp_x"):
         yield Ask("GET", path)
         yield Ask("DELETE", path)

@@ -6,6 +6,7 @@ import asyncio
 import re
 from functools import cache
 
+from msx_frontend.batches.figures import BatchFigures
 from msx_frontend.deferred.figures import JobFigures
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.metrics.declared import load_spec
@@ -61,6 +62,7 @@ async def _page() -> bytes:
     metrics = ServerMetrics()
     metrics.show(figures)
     metrics.jobs.show(lambda: JobFigures(1, 1, {"done": 1}, 1.0, 1, 1, {"delivered": 1}))
+    metrics.batches.show(lambda: BatchFigures({"completed": 1}, 1, 1, {"done": 1}, 1, 1))
     metrics.versions.append(WholeVersion())
     for family in [*vars(metrics).values(), *vars(metrics.text).values()]:
         if isinstance(family, CounterFamily | HistogramFamily):

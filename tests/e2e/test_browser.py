@@ -172,6 +172,7 @@ def test_nothing_is_cut_on_a_phone(server: RunningServer, tab: Browser) -> None:
             ("model/parrot/1.0", "Scale"),
             ("traces", "Slow"),
             ("jobs", "The newest"),
+            ("batches", "Lines that wait"),
             ("register", "Upload"),
         ):
             tab.driver.get(f"{server.info['management']}/console#/{place}")
@@ -196,9 +197,7 @@ def test_jobs_are_listed_and_cancelled_by_the_keyboard(server: RunningServer, ta
     tab.driver.execute_script("window.confirm = () => true")
     press_enter(tab, running)
     tab.wait_for(f"{running}: cancelled")
-    wait_until(
-        lambda: tab.driver.execute_script("return document.activeElement.id") == f"remove-{running}", "the focus"
-    )
+    wait_until(lambda: tab.driver.execute_script("return document.activeElement.id") == f"act-{running}", "the focus")
     wait_until(lambda: "done" in tab.driver.execute_script(first), "the next one runs", lambda: tab.text)
     for id in (done, running, queued):
         press_enter(tab, id)
@@ -206,9 +205,40 @@ def test_jobs_are_listed_and_cancelled_by_the_keyboard(server: RunningServer, ta
     tab.wait_for("There are no such jobs.")
 
 
+def test_batches_and_files_are_listed_cancelled_and_deleted(server: RunningServer, tab: Browser) -> None:
+    done, hanging = batch(server, "one", "two"), batch(server, "hang one")
+    open_console(server, tab, "batches", done)
+    tab.wait_for("completed")
+    tab.wait_for("2 of 2")
+    tab.wait_for("in_progress")
+    tab.driver.execute_script("window.confirm = () => true")
+    press_enter(tab, hanging)
+    tab.wait_for(f"{hanging}: cancelling")
+    tab.wait_for("cancelled")
+    for file in server.inference.get("/v1/files").json()["data"]:
+        press_enter(tab, file["id"])
+        tab.wait_for(f"{file['id']}: deleted")
+    tab.wait_for("There are no files.")
+    assert server.metric("msx_batch_lines_ended_total", state="done") == 2
+
+
+def batch(server: RunningServer, *prompts: str) -> str:
+    """The id of a batch with lines of these prompts."""
+    rows = [
+        {"custom_id": prompt, "method": "POST", "url": "/v1/completions", "body": {"model": "parrot", "prompt": prompt}}
+        for prompt in prompts
+    ]
+    content = "".join(f"{json.dumps(one)}\n" for one in rows)
+    sent = server.inference.post("/v1/files", data={"purpose": "batch"}, files={"file": ("in.jsonl", content)})
+    asked = {"input_file_id": sent.json()["id"], "endpoint": "/v1/completions", "completion_window": "24h"}
+    made = server.inference.post("/v1/batches", json=asked)
+    assert made.status_code == 200, made.text
+    return str(made.json()["id"])
+
+
 def press_enter(tab: Browser, id: str) -> None:
-    """On the button of this job, which may be drawn anew meanwhile: then the keyboard is on the new one."""
-    tab.driver.execute_script(f"document.querySelector('#remove-{id}').focus()")
+    """On the button of a job, batch or file, which may be drawn anew meanwhile: then the keyboard is on the new one."""
+    tab.driver.execute_script(f"document.querySelector('#act-{id}').focus()")
     tab.keys("ENTER")
 
 

@@ -214,7 +214,7 @@ def test_a_slow_connection_shows_no_blank_page(server: RunningServer, tab: Brows
     tab.wait_for("The last hour", limit=60)
 
 
-@pytest.mark.parametrize("place", ["", "model/echo/1.0", "jobs", "traces", "register"])
+@pytest.mark.parametrize("place", ["", "model/echo/1.0", "jobs", "batches", "traces", "register"])
 def test_a_phone_needs_no_scrolling_sideways(server: RunningServer, place: str) -> None:
     with browser(390, 800) as phone:
         device = {"width": 390, "height": 800, "deviceScaleFactor": 2, "mobile": True}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.browser import Browser, browser, needs_browser
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
-from tests.e2e.test_browser import give_key
+from tests.e2e.test_browser import batch, give_key
 
 pytestmark = [pytest.mark.e2e, pytest.mark.long, needs_browser, pytest.mark.timeout(300)]
 
@@ -20,6 +20,7 @@ VIEWS = {
     "overview": ("management", "console#/", "The last hour"),
     "model": ("management", "console#/model/echo/1.0", "Scale"),
     "jobs": ("management", "console#/jobs", "done with 400"),
+    "batches": ("management", "console#/batches", "completed"),
     "traces": ("management", "console#/traces", "Traces"),
     "register": ("management", "console#/register", "Register"),
     "playground-predict": ("inference", "playground#/predict/norms", "Content type"),
@@ -43,6 +44,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         for text in ("one two", 3, "one two three", "hang one", "hang two", "hang three", "one"):
             body = {"model": "parrot", "prompt": text}
             running.inference.post("/v1/completions", json=body, headers={"Prefer": "respond-async"})
+        for prompts in (("one", "two two", "three"), ("four", "hang one")):
+            batch(running, *prompts)
         yield running
 
 

@@ -18,6 +18,7 @@ from msx_frontend.apis.llm_serving.family import llm_serving
 from msx_frontend.apis.ollama.family import ollama
 from msx_frontend.apis.openai.family import openai
 from msx_frontend.apis.openai.kept_responses import KeptResponses
+from msx_frontend.apis.openai.late_management import batches_management
 from msx_frontend.apis.openai.model_paths import openai_of_models
 from msx_frontend.apis.openapi.browser import DOCS
 from msx_frontend.apis.openapi.family import PATH as OPENAPI_PATH
@@ -104,6 +105,7 @@ def families(parts: Parts) -> Sequence[Family]:
         sleep(parts.models),
         jobs_api(parts.late.jobs),
         jobs_management(parts.late.jobs),
+        batches_management(parts.late.batches),
         llm_serving(parts.texts),  # behind management, whose routes of the same paths win
     ]
     if parts.console is not None:

@@ -75,6 +75,8 @@ class HttpFront:
         self.late = LateWork.of(context)
         if self.late.jobs is not None:
             context.monitoring.metrics.jobs.show(self.late.jobs.figures)
+        if self.late.batches is not None:
+            context.monitoring.metrics.batches.show(self.late.batches.figures)
         self.families = families(
             Parts(
                 config=config,

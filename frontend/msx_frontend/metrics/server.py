@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.registry import Collector
 
+from msx_frontend.metrics.batches import BatchMetrics
 from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, MetricsSpec, load_spec
 from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import DiscardedSamples, MetricFamily, SampleTarget
@@ -83,8 +84,9 @@ class ServerMetrics:
         self.versions: list[ObservedModel] = []
         self._gauges = ModelGauges(self.versions)
         registry.register(self._gauges)
-        self.jobs = JobMetrics()
+        self.jobs, self.batches = JobMetrics(), BatchMetrics()
         registry.register(self.jobs)
+        registry.register(self.batches)
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
@@ -126,6 +128,7 @@ class ServerMetrics:
         wanted = self.registry.restricted_registry(list(names)) if names else self.registry
         self._gauges.look()
         self.jobs.look()
+        self.batches.look()
         return await asyncio.to_thread(form, wanted)  # takes tens of ms with many models
 
     def show(self, figures: ServerFigures) -> None:

@@ -48,6 +48,7 @@ class ConsoleParts:
         yield "devices", sources.devices()
         yield "cluster", sources.cluster() if sources.cluster is not None else None
         yield "jobs", self._jobs()
+        yield "batches", self._batches()
         yield "figures", self._figures(ALL)
         for version in sources.registry.all_versions():
             name = " ".join(version.labels)
@@ -62,6 +63,14 @@ class ConsoleParts:
             return None
         counts = {"queued": figures.queued, "running": figures.running, "ended": figures.ended}
         return {**counts, "size": figures.size, "callbacks": figures.callbacks}
+
+    def _batches(self) -> dict[str, Any] | None:
+        """None where no batches are run."""
+        figures = self._sources.metrics.batches.figures()
+        if figures is None:
+            return None
+        states = {state: count for state, count in figures.states.items() if count}
+        return {**figures._asdict(), "states": states}
 
     def _server(self) -> dict[str, Any]:
         config, health = self._sources.config, self._sources.health

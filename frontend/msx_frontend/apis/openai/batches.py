@@ -56,23 +56,34 @@ def batch_routes(batches: Batches | None) -> Iterator[Route]:
 class BatchAnswers:
     """Methods raise UnknownBatch, and StoreUnavailable."""
 
-    def __init__(self, batches: Batches | None) -> None:
-        self._batches = batches
+    def __init__(self, batches: Batches | None, *, of_all: bool = False) -> None:
+        """`of_all`: for operators, who see the batches of all keys."""
+        self._batches, self._of_all = batches, of_all
 
     async def create(self, request: Request) -> Reply:
         """Raises BadRequest, UnknownFile, TooManyBatches, too."""
-        return _json(_shown(await self._found.create(batch_request(request.object()), owner_of_key(request.call.key))))
+        return self._json(await self._found.create(batch_request(request.object()), owner_of_key(request.call.key)))
 
     async def list(self, request: Request) -> Reply:
-        found = self._found.batches(owner_of_key(request.call.key))
-        return _json(page_of([_shown(one) for one in found], request.query))
+        found = self._found.batches(None if self._of_all else owner_of_key(request.call.key))
+        return _json(page_of(found, request.query, shown=self._shown))
 
     async def show(self, request: Request) -> Reply:
-        return _json(_shown(await self._found.find(request.names["id"], owner_of_key(request.call.key))))
+        return self._json(await self._found.find(request.names["id"], self._owner(request)))
 
     async def cancel(self, request: Request) -> Reply:
         """Raises BatchHasEnded, too."""
-        return _json(_shown(await self._found.cancel(request.names["id"], owner_of_key(request.call.key))))
+        return self._json(await self._found.cancel(request.names["id"], self._owner(request)))
+
+    def _owner(self, request: Request) -> str:
+        """Whose batch is meant."""
+        return self._found.book.owner_of(request.names["id"]) if self._of_all else owner_of_key(request.call.key)
+
+    def _shown(self, batch: KeptBatch) -> dict[str, Any]:
+        return {**_shown(batch), "key": batch.owner} if self._of_all else _shown(batch)
+
+    def _json(self, batch: KeptBatch) -> Reply:
+        return _json(self._shown(batch))
 
     @property
     def _found(self) -> Batches:

@@ -53,24 +53,26 @@ def file_routes(shelf: FileShelf | None) -> Iterator[Route]:
 class FileAnswers:
     """Methods raise UnknownFile, and StoreUnavailable."""
 
-    def __init__(self, shelf: FileShelf | None) -> None:
-        self._shelf = shelf
+    def __init__(self, shelf: FileShelf | None, *, of_all: bool = False) -> None:
+        """`of_all`: for operators, who see the files of all keys."""
+        self._shelf, self._of_all = shelf, of_all
 
     async def upload(self, request: Request, pieces: AsyncIterator[bytes]) -> Reply:
         upload = Upload(self._found, owner_of_key(request.call.key), request.call.header(b"content-type").encode())
-        return _json(_shown(await upload.read(pieces)))
+        return _json(self._shown(await upload.read(pieces)))
 
     async def list(self, request: Request) -> Reply:
         purpose = request.query.get("purpose")
-        found = [_shown(one) for one in self._found.files(owner_of_key(request.call.key))]
-        return _json(page_of([one for one in found if purpose in (None, one["purpose"])], request.query, PAGE))
+        found = self._found.files(None if self._of_all else owner_of_key(request.call.key))
+        wanted = [one for one in found if purpose in (None, one.head.purpose)]
+        return _json(page_of(wanted, request.query, PAGE, self._shown))
 
     async def show(self, request: Request) -> Reply:
-        return _json(_shown(await self._file(request)))
+        return _json(self._shown(await self._file(request)))
 
     async def delete(self, request: Request) -> Reply:
         id = request.names["id"]
-        await self._found.delete(id, owner_of_key(request.call.key))
+        await self._found.delete(id, self._owner(request))
         return _json({"id": id, "object": "file", "deleted": True})
 
     async def content(self, request: Request) -> Reply:
@@ -80,7 +82,14 @@ class FileAnswers:
         return Reply(_pieces(opened), headers=[("content-type", "application/octet-stream")])
 
     async def _file(self, request: Request) -> StoredFile:
-        return await self._found.find(request.names["id"], owner_of_key(request.call.key))
+        return await self._found.find(request.names["id"], self._owner(request))
+
+    def _owner(self, request: Request) -> str:
+        """Whose file is meant."""
+        return self._found.owner_of(request.names["id"]) if self._of_all else owner_of_key(request.call.key)
+
+    def _shown(self, file: StoredFile) -> dict[str, Any]:
+        return {**_shown(file), "key": file.owner} if self._of_all else _shown(file)
 
     @property
     def _found(self) -> FileShelf:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from msx_core.service_errors import BadRequest
 
 Item = dict[str, Any]
+T = TypeVar("T")
 QUERIES = (("limit", "integer"), ("order", "string"), ("after", "string"))
 
 
@@ -21,22 +22,29 @@ class PageSize(NamedTuple):
 USUAL = PageSize()
 
 
-def page_of(items: Sequence[Item], query: Mapping[str, str], size: PageSize = USUAL) -> Item:
-    """`items` are the oldest first; the page has the newest first unless `order` is `asc`. Raises BadRequest."""
+def page_of(
+    items: Sequence[T], query: Mapping[str, str], size: PageSize = USUAL, shown: Callable[[T], Item] | None = None
+) -> Item:
+    """`items`, which have ids, are the oldest first; the page has the newest first unless `order` is `asc`. `shown`
+    makes an item of one, for those of the page alone. Raises BadRequest."""
     order = query.get("order", "desc")
     if order not in ("asc", "desc"):
         raise BadRequest(f"order: expected asc or desc, not {order[:20]!r}")
-    shown = items if order == "asc" else items[::-1]
+    ordered = items if order == "asc" else items[::-1]
     after, most = query.get("after"), _limit(query.get("limit", str(size.usual)), size.most)
-    place = next((number for number, item in enumerate(shown, 1) if item["id"] == after), 0)
-    page = list(shown[place : place + most])
+    place = next((number for number, item in enumerate(ordered, 1) if _id(item) == after), 0)
+    page: list[Any] = [item if shown is None else shown(item) for item in ordered[place : place + most]]
     return {
         "object": "list",
         "data": page,
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
-        "has_more": place + most < len(shown),
+        "has_more": place + most < len(ordered),
     }
+
+
+def _id(item: Any) -> Any:
+    return item["id"] if isinstance(item, dict) else item.id
 
 
 def _limit(text: str, most: int) -> int:

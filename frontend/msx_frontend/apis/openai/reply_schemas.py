@@ -314,6 +314,12 @@ class FileObject(Struct):
     status_details: None
 
 
+class FileOfKey(FileObject):
+    """A file as operators see it."""
+
+    key: str
+
+
 class FileList(Struct):
     object: Literal["list"]
     data: list[FileObject]
@@ -373,9 +379,31 @@ class BatchObject(Struct):
     metadata: dict[str, str] | None
 
 
+class BatchOfKey(BatchObject):
+    """A batch as operators see it."""
+
+    key: str
+
+
 class BatchList(Struct):
     object: Literal["list"]
     data: list[BatchObject]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class BatchesOfKeys(Struct):
+    object: Literal["list"]
+    data: list[BatchOfKey]
+    first_id: str | None
+    last_id: str | None
+    has_more: bool
+
+
+class FilesOfKeys(Struct):
+    object: Literal["list"]
+    data: list[FileOfKey]
     first_id: str | None
     last_id: str | None
     has_more: bool

@@ -72,7 +72,7 @@ class Served:
             if (
                 route.key == "management"
                 and route.method not in ("GET", "OPTIONS")
-                and not route.path.startswith("/management/jobs")  # requests, which are not what is served
+                and not route.path.startswith("/management/")  # requests, which are not what is served
                 and not isinstance(route.answer, JobRoute)
             ):
                 yield route

@@ -4,6 +4,7 @@ import { h, show } from "../shared/dom.js";
 import "../shared/elements.js";
 import { notice, skipLink } from "../shared/elements.js";
 import { clock } from "../shared/format.js";
+import "./batches.js";
 import "./jobs.js";
 import "./model.js";
 import "./overview.js";
@@ -11,8 +12,10 @@ import "./register.js";
 import { Store } from "./store.js";
 import "./traces.js";
 
-const VIEWS = { "": "msx-overview", jobs: "msx-jobs", model: "msx-model", register: "msx-register", traces: "msx-traces" };
-const TITLES = { "": "Overview", jobs: "Jobs", model: "Model", register: "Register", traces: "Traces" };
+const VIEWS = {
+  "": "msx-overview", batches: "msx-batches", jobs: "msx-jobs", model: "msx-model", register: "msx-register", traces: "msx-traces",
+};
+const TITLES = { "": "Overview", batches: "Batches", jobs: "Jobs", model: "Model", register: "Register", traces: "Traces" };
 
 class Console extends HTMLElement {
   connectedCallback() {
@@ -83,7 +86,7 @@ class Console extends HTMLElement {
     show(this.top, [view, word, server?.host, server?.addresses], () => h("div", { class: "row spread" },
       h("a", { class: "brand", href: "#/" }, "MSX console"),
       h("nav", { "aria-label": "Views" },
-        [["", "Overview"], ["jobs", "Jobs"], ["traces", "Traces"], ["register", "Register"]].map(([name, text]) =>
+        [["", "Overview"], ["jobs", "Jobs"], ["batches", "Batches"], ["traces", "Traces"], ["register", "Register"]].map(([name, text]) =>
           h("a", { href: `#/${name}`, "aria-current": (VIEWS[view] ? view : "") === name ? "page" : null }, text)),
         this.#playground(server)),
       h("span", { class: `badge ${word === "ready" ? "good" : live ? "warn" : "bad"}`, role: "status" },
