@@ -10,6 +10,7 @@ import sys
 
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.process import InheritedProcess
+from msx_frontend.supervision.replacement import Passed, Replacement
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.supervisor import FrontendSupervisor
 
@@ -20,10 +21,16 @@ def main() -> int:
     parser.add_argument("--once", default="")
     parser.add_argument("--always", default="")
     parser.add_argument("--frontend", default="")
+    parser.add_argument("--state", type=int, help="descriptor with the state that another program of it has left")
+    parser.add_argument("--before", default="", help="interpreter of that program")
+    parser.add_argument("--refused", default="", help="why another program has not gone on with it")
     parser.add_argument("arguments", nargs="*")
     options = parser.parse_args()
-    restarts = Restarts(options.keep_groups)
-    supervisor = FrontendSupervisor(options.arguments, restarts, once=options.once, always=options.always)
+    own = [f"--keep-groups={options.keep_groups}", f"--once={options.once}", f"--always={options.always}"]
+    replacement, restarts = Replacement([*own, "--", *options.arguments]), Restarts(options.keep_groups)
+    supervisor = FrontendSupervisor(options.arguments, restarts, replacement, once=options.once, always=options.always)
+    if options.state is not None:
+        _go_on(supervisor, replacement, options)
     return supervisor.run(_inherited(options.frontend))
 
 
@@ -32,6 +39,17 @@ def _inherited(option: str) -> FrontendProcess | None:
         return None
     pid, fd = map(int, option.split(":"))
     return FrontendProcess(InheritedProcess(pid), socket.socket(fileno=fd))
+
+
+def _go_on(supervisor: FrontendSupervisor, replacement: Replacement, options: argparse.Namespace) -> None:
+    """Have the state of the program before this one, or become that one again."""
+    try:
+        supervisor.go_on(Passed(options.state), options.refused)
+    except Exception as error:
+        if not options.before:
+            raise
+        reason = f"{sys.executable} does not go on with the server as it runs: {error or type(error).__name__}"
+        raise replacement.go_back(options.before, options.state, reason) from error
 
 
 if __name__ == "__main__":

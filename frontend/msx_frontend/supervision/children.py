@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msx_frontend.supervision.process import ChildProcess
@@ -26,11 +26,14 @@ class Child:
         line: socket.socket,
         outputs: Sequence[int],
         holder: object | None = None,
+        *,
+        old: bool = False,
     ) -> None:
         """`note` is what its frontend remembers of it; `outputs` are the ends to read of stdout and stderr. `holder`:
-        the frontend that has its sockets; None while it waits for one."""
+        the frontend that has its sockets; None while it waits for one. `old`: it is to be replaced by another one, as
+        `msx-serve upgrade --workers` has ordered."""
         self.process, self.note, self.work_dir, self.line = process, note, work_dir, line
-        self.outputs, self.holder = outputs, holder
+        self.outputs, self.holder, self.old = outputs, holder, old
 
     @property
     def lasts(self) -> bool:
@@ -78,8 +81,16 @@ class Children:
             raise
         close_all([*inherited, stdout, stderr])
         outputs = [read_stdout, read_stderr]
-        self._children[process.pid] = Child(process, message["note"], message["work_dir"], line, outputs, holder)
+        self.put(Child(process, message["note"], message["work_dir"], line, outputs, holder))
         return process.pid
+
+    def __iter__(self) -> Iterator[Child]:
+        """In the order of their starts."""
+        return iter(self._children.values())
+
+    def put(self, child: Child) -> None:
+        """One that the program before this one has started."""
+        self._children[child.process.pid] = child
 
     def __getitem__(self, pid: int) -> Child:
         """Raises OSError for a process that is no child any more."""
@@ -93,14 +104,20 @@ class Children:
         del self._children[pid]
         return child.reap()
 
-    def notes(self, leaving: object | None) -> list[dict[str, Any]]:
+    def notes(self, leaving: object | None, *, old: bool = False) -> list[dict[str, Any]]:
         """Workers for the next frontend, in the order of their starts. Those that a frontend which is `leaving` has are
-        `held`."""
+        `held`; those that are to be replaced are `old`, all of them or some."""
         return [
-            {"pid": pid, "held": child.holder is not None, **child.note}
+            {"pid": pid, "held": child.holder is not None, "old": old or child.old, **child.note}
             for pid, child in self._children.items()
             if child.note and (child.holder is None or child.holder is leaving)
         ]
+
+    def age(self, pids: Iterable[int]) -> None:
+        """These are to be replaced, also if a frontend ends before it has done so."""
+        for pid in pids:
+            if (child := self._children.get(pid)) is not None:
+                child.old = True
 
     @property
     def work_dirs(self) -> list[str]:
@@ -123,7 +140,13 @@ class Children:
         return self._end([pid for pid, child in self._children.items() if child.holder is None])
 
     def end_all(self) -> int:
-        return self._end([*self._children])
+        """Also removes the folder of their working folders, where nothing else is in it."""
+        folders = {os.path.dirname(child.work_dir) for child in self}
+        ended = self._end([*self._children])
+        for folder in folders:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        return ended
 
     def _end(self, pids: Sequence[int]) -> int:
         import shutil  # with all that compresses: not at the start

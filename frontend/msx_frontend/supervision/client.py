@@ -11,7 +11,7 @@ from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
 from msx_frontend.supervision.frontend_process import FRONTEND_FD
 from msx_frontend.supervision.program import program
-from msx_frontend.supervision.wire import VERSION, Message, receive, send
+from msx_frontend.supervision.wire import OLDEST, STATES, VERSION, Message, receive, send
 
 PATIENCE = 30.0
 """Seconds for an answer, which takes milliseconds: the supervisor does nothing else."""
@@ -28,15 +28,24 @@ class Turn(NamedTuple):
     """Another frontend has answered clients before it."""
     kept: Sequence[dict[str, Any]] = ()
     """Notes of workers, with their `pid`. Those that are `held` belong to the frontend before it, which is still
-    there."""
+    there; those that are `old` are to be replaced, one after the other."""
     work_dirs: Sequence[str] = ()
     """Working folders of all workers."""
     jobs: Sequence[str] = ()
     """Jobs that the frontend before it runs."""
-    renews: bool = False
-    """Workers that go on are to be replaced, one after the other."""
     line: socket.socket | None = None
     """Connection to it; None where it is gone."""
+
+    @property
+    def renews(self) -> bool:
+        return any(note.get("old") for note in self.kept)
+
+
+class Line(NamedTuple):
+    """`followed`: there is another frontend, at the other end of `sock`; else the server stops."""
+
+    sock: socket.socket
+    followed: bool
 
 
 class SupervisorClient:
@@ -47,7 +56,9 @@ class SupervisorClient:
         self._connection = connection
         connection.settimeout(PATIENCE)
         try:
-            hello, _ = self._ask("hello", version=VERSION, program=list(program()))
+            hello, _ = self._ask(
+                "hello", version=VERSION, oldest=OLDEST, states=list(STATES), program=list(program())
+            )
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self.pid: int = hello["pid"]
@@ -66,10 +77,11 @@ class SupervisorClient:
         self.turn = Turn(**answer, line=socket.socket(fileno=line[0]) if line else None)
         return self.turn
 
-    def hand_over(self, limit: float, jobs: Sequence[str]) -> socket.socket:
+    def hand_over(self, limit: float, jobs: Sequence[str]) -> Line:
         """Let another frontend have the state folder; this one ends within `limit` seconds, and runs these jobs.
         Returns the line to the other one; at its end, which is that of the other one, ask again. Raises OSError."""
-        return socket.socket(fileno=self._ask("hand_over", limit=limit, jobs=list(jobs))[1][0])
+        answer, (fd,) = self._ask("hand_over", limit=limit, jobs=list(jobs))
+        return Line(socket.socket(fileno=fd), answer["followed"])
 
     def release(self, pids: Sequence[int]) -> None:
         """Let workers wait for the next frontend. Raises OSError."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
+from msx_frontend.supervision.wire import VERSION
 
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
@@ -34,6 +35,10 @@ class FrontendProcess:
         """It leaves its workers to the next one."""
         self.program: Program | None = None
         """Program that it runs, as it has told."""
+        self.spoken = VERSION
+        """Version of its messages."""
+        self.states: Sequence[int] = ()
+        """Versions of a supervisor's state that the supervisor of its release reads."""
 
     @classmethod
     def start(cls, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> FrontendProcess:

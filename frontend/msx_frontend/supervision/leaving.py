@@ -8,6 +8,7 @@ import socket
 import time
 
 from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.wire import Message
 
 GRACE = 60.0
 """Seconds by which it may be late, before it is killed."""
@@ -32,6 +33,17 @@ class Leaving:
     @property
     def seconds_left(self) -> float:
         return max(self._over - time.monotonic(), 0.0)
+
+    def passed(self) -> Message:
+        """Its part of the supervisor's state."""
+        return {"jobs": self.jobs, "over": self._over, "line": None if self.line is None else self.line.fileno()}
+
+    @classmethod
+    def restored(cls, frontend: FrontendProcess, given: Message) -> Leaving:
+        one = cls(frontend)
+        one.jobs, one._over = given["jobs"], given["over"]
+        one.line = None if given["line"] is None else socket.socket(fileno=given["line"])
+        return one
 
     def signal(self, number: signal.Signals) -> None:
         with contextlib.suppress(ProcessLookupError):

@@ -9,7 +9,7 @@ from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.program import Program, is_overwritten
-from msx_frontend.supervision.wire import VERSION, Message, close_all
+from msx_frontend.supervision.wire import OLDEST, VERSION, Message, close_all
 
 
 class Reply(NamedTuple):
@@ -59,23 +59,24 @@ class SupervisorRequests:
         return reply if reply is None or isinstance(reply, Reply) else Reply(reply, [])
 
     def on_hello(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
-        if message["version"] != VERSION:
+        frontend.spoken = spoken = min(message["version"], VERSION)
+        if spoken < max(OLDEST, message.get("oldest", message["version"])):
             raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {message['version']}")
-        frontend.program = Program(*message["program"])
+        frontend.program, frontend.states = Program(*message["program"]), message.get("states", ())
         serving = self._events.serving()
         if serving is not None and serving.program and is_overwritten(serving.program, frontend.program):
             raise OSError(
                 f"the installation of {frontend.program.python} was overwritten since the server has started, and "
                 "workers read it still: install the new release beside it, and name its interpreter by --python"
             )
-        return {"pid": os.getpid(), "follows": serving is not None and serving is not frontend}
+        return {"pid": os.getpid(), "version": spoken, "follows": serving is not None and serving is not frontend}
 
     def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> None:
         self._events.turn_asked(frontend)
 
     def on_hand_over(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
         line = self._events.handed_over(frontend, message["limit"], message["jobs"])
-        return Reply({}, [line.detach()], given=True)
+        return Reply({"followed": self._events.serving() is not None}, [line.detach()], given=True)
 
     def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         return {"pid": self._children.start(message, descriptors, frontend)}

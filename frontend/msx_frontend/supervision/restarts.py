@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable
 
+from msx_frontend.supervision.wire import Message
+
 PAUSES = (0.0, 0.0, 0.0, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds before the next start; the last one repeats."""
 PROVEN = 10.0
@@ -19,6 +21,14 @@ class Restarts:
         self._down: float | None = None
         """When the last frontend that had answered has crashed; None where none has since the groups were ended."""
         self.next_start: float | None = None
+
+    def passed(self) -> Message:
+        """Its part of the supervisor's state. The clock is the machine's."""
+        return {"crashes": self._crashes, "started": self._started, "down": self._down, "next": self.next_start}
+
+    def restore(self, given: Message) -> None:
+        self._crashes, self._started = given["crashes"], given["started"]
+        self._down, self.next_start = given["down"], given["next"]
 
     def started(self) -> None:
         """A frontend answers its clients."""

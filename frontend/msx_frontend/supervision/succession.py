@@ -3,86 +3,79 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import socket
-import sys
-from collections.abc import Sequence
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.leaving import Leaving
 from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.orders import Command, Orders
 from msx_frontend.supervision.restarts import Restarts
+from msx_frontend.supervision.saying import say
 from msx_frontend.supervision.upgrade import START_LIMIT, Upgrade
-from msx_frontend.supervision.wire import Message, close_all, send
+from msx_frontend.supervision.wire import Message, send
 
 
 class Succession:
     """One frontend at most serves, one leaves, and one is to follow. See `FrontendEvents`."""
 
     def __init__(
-        self,
-        arguments: Sequence[str],
-        restarts: Restarts,
-        children: Children,
-        sockets: KeptSockets,
-        once: str,
-        always: str,
+        self, command: FrontendCommand, restarts: Restarts, children: Children, sockets: KeptSockets
     ) -> None:
-        """`arguments` are those of `msx-serve`. `once` and `always` are names of variables whose values are descriptors
-        of the command that started the server: for the first frontend, and for all."""
-        self._arguments, self._restarts, self._children, self._sockets = arguments, restarts, children, sockets
-        self._python, self._once = sys.executable, once
-        self._always = {always: int(os.environ[always])} if always in os.environ else {}
+        self.command, self._restarts, self._children, self._sockets = command, restarts, children, sockets
         self.frontend: FrontendProcess | None = None
         """It serves, or starts in order to."""
         self.upgrade: Upgrade | None = None
-        self._leaving: Leaving | None = None
-        self.orders: socket.socket | None = None
-        self.stopping = self._follows = False
+        self.succeeded: Upgrade | None = None
+        """Its frontend serves; the command that has ordered it is not answered yet."""
+        self.leaving: Leaving | None = None
+        self.orders: Orders | None = None
+        self.stopping = self.follows = False
         """Whether a frontend has answered clients."""
-        self._code: int | None = None
+        self.code: int | None = None
         """Exit code of the last frontend."""
 
     def start(self) -> None:
-        once = {self._once: int(os.environ.pop(self._once))} if self._once in os.environ else {}
         self.frontend = self._restarts.next_start = None
         try:
-            self.frontend = FrontendProcess.start(self._python, self._arguments, {**once, **self._always})
+            self.frontend = self.command.start()
         except OSError as error:
-            say(f"no frontend can be run: {self._python}: {error.strerror}")
-            self._code = 1
+            say(f"no frontend can be run: {self.command.python}: {error.strerror}")
+            self.code = 1
             self._restarts.crashed()
-        finally:
-            close_all(once.values())
 
     def all(self) -> list[FrontendProcess]:
         successor = None if self.upgrade is None else self.upgrade.frontend
-        leaving = None if self._leaving is None else self._leaving.frontend
+        leaving = None if self.leaving is None else self.leaving.frontend
         return [one for one in dict.fromkeys([self.frontend, successor, leaving]) if one is not None]
 
     def seconds_left(self) -> float | None:
         """Until something is due."""
         upgrade = None if self.upgrade is None else self.upgrade.seconds_left
-        leaving = None if self._leaving is None else self._leaving.seconds_left
-        return min((one for one in (self._restarts.seconds_left(), upgrade, leaving) if one is not None), default=None)
+        leaving = None if self.leaving is None else self.leaving.seconds_left
+        orders = None if self.orders is None else self.orders.seconds_left
+        due = (self._restarts.seconds_left(), upgrade, leaving, orders)
+        return min((one for one in due if one is not None), default=None)
 
     def signal(self, number: signal.Signals, *, ends: bool) -> None:
         """Hand a signal on; one that `ends` the server is for all that serve."""
         self.stopping = self.stopping or ends
         if self.frontend is not None:
             self.frontend.signal(number)
-        if ends and self._leaving is not None:
-            self._leaving.signal(number)
+        if ends and self.leaving is not None:
+            self.leaving.signal(number)
 
     def close(self) -> None:
         if self.upgrade is not None:
             self.upgrade.give_up("The server has ended.")
-        if self._leaving is not None:
-            self._leaving.signal(signal.SIGKILL)
-            self._leaving.frontend.process.wait()
-            self._leaving.close()
+        if self.succeeded is not None:
+            self.succeeded.succeeded()
+        if self.leaving is not None:
+            self.leaving.signal(signal.SIGKILL)
+            self.leaving.frontend.process.wait()
+            self.leaving.close()
         self._children.end_all()
 
     # -- what frontends ask (`FrontendEvents`) --
@@ -97,10 +90,10 @@ class Succession:
         self._go_on()
 
     def handed_over(self, frontend: FrontendProcess, limit: float, jobs: list[str]) -> socket.socket:
-        if self._leaving is None:
-            self._leaving = Leaving(frontend)
+        if self.leaving is None:
+            self.leaving = Leaving(frontend)
             self._follow()
-        line = self._leaving.connect(limit, jobs)
+        line = self.leaving.connect(limit, jobs)
         self._go_on()
         return line
 
@@ -108,32 +101,32 @@ class Succession:
         self._restarts.groups_wait()
 
     def frontend_started(self, frontend: FrontendProcess) -> None:
-        frontend.started = self._follows = True
+        frontend.started = self.follows = True
         self._restarts.started()
         if self.upgrade is not None and frontend is self.upgrade.frontend:
-            self._python = self.upgrade.python
-            self.upgrade.succeeded()
-            self.upgrade = None
+            self.command.python = self.upgrade.python
+            self._children.age(self.upgrade.old)
+            self.succeeded, self.upgrade = self.upgrade, None
         self._go_on()
 
     def takes_orders(self, listening: socket.socket) -> None:
         if self.orders is not None:
             self.orders.close()
-        self.orders = listening
+        self.orders = Orders(listening)
 
     # -- upgrades --
 
     def refusal(self) -> str:
         """Why there can be no upgrade now; "" if there can."""
-        if self.upgrade is not None:
+        if self.upgrade is not None or self.succeeded is not None:
             return "Another upgrade is under way."
         if self.stopping or self.frontend is None or not self.frontend.started:
             return "The server starts or stops: an upgrade needs one that answers."
         return ""
 
-    def begin_upgrade(self, command: socket.socket | None, python: str | None, *, workers: bool) -> None:
-        """`workers`: they are replaced, too. Raises OSError."""
-        self.upgrade = Upgrade(python or self._python, self._arguments, self._always, command, self._once)
+    def begin_upgrade(self, command: Command | None, python: str | None, *, workers: bool) -> None:
+        """`workers`: they are replaced, too. Raises OSError, and ValueError for what cannot be a path."""
+        self.upgrade = self.command.upgrade(python, command)
         self.upgrade.workers = workers
 
     @property
@@ -148,7 +141,7 @@ class Succession:
         Nobody follows where the server stops."""
         self._sockets.frontend_ended()
         if self.stopping:
-            self.frontend, self._code = None, 0
+            self.frontend, self.code = None, 0
         elif (following := self._next) is not None:
             self.frontend, self._restarts.next_start = following, None
         else:
@@ -159,7 +152,7 @@ class Succession:
         upgrade's takes its place."""
         if self.frontend is None and self._next is not None:
             self._follow()
-        frontend, leaving = self.frontend, self._leaving
+        frontend, leaving = self.frontend, self.leaving
         if frontend is None:
             return
         if frontend.waits and (leaving is None or leaving.line is not None):
@@ -168,13 +161,15 @@ class Succession:
             frontend.signal(signal.SIGUSR2)
 
     def _give_turn(self, frontend: FrontendProcess, leaving: Leaving | None) -> None:
-        frontend.waits = False
+        frontend.waits, upgrade = False, self.upgrade
+        renews = upgrade is not None and upgrade.workers
+        if upgrade is not None and renews:
+            upgrade.old = [child.process.pid for child in self._children]
         turn: Message = {
-            "follows": self._follows,
-            "kept": self._children.notes(None if leaving is None else leaving.frontend),
+            "follows": self.follows,
+            "kept": self._children.notes(None if leaving is None else leaving.frontend, old=renews),
             "work_dirs": self._children.work_dirs,
             "jobs": [] if leaving is None else leaving.jobs,
-            "renews": self.upgrade is not None and self.upgrade.workers,
         }
         line = [] if leaving is None or leaving.line is None else [leaving.line.fileno()]
         with contextlib.suppress(OSError):  # it has ended meanwhile, which is noticed next
@@ -191,22 +186,22 @@ class Succession:
             waiting.frontend.close()
             waiting.failed(code)
             self.upgrade = None
-        if self._leaving is not None and self._leaving.frontend.exit_code() is not None:
-            self._left(self._leaving)
+        if self.leaving is not None and self.leaving.frontend.exit_code() is not None:
+            self._left(self.leaving)
         if frontend is not None and (code := frontend.exit_code()) is not None:
             self._ended(frontend, code)
 
     def _left(self, leaving: Leaving) -> None:
         leaving.close()
         leaving.frontend.close()
-        self._leaving = None
+        self.leaving = None
         self._children.frontend_ended(leaving.frontend)
         self._restarts.groups_wait()
         self._go_on()
 
     def _ended(self, frontend: FrontendProcess, code: int) -> None:
         frontend.close()
-        self.frontend, self._code = None, code
+        self.frontend, self.code = None, code
         if code == 0 and frontend.started and not frontend.leaves:
             self.stopping = True
         if self.stopping:
@@ -227,11 +222,13 @@ class Succession:
         if self.upgrade is not None and self.upgrade.seconds_left == 0:
             self.upgrade.give_up(f"The new server has not come up within {START_LIMIT:g} seconds.")
             self.upgrade = None
-        if self._leaving is not None and not self._leaving.seconds_left:
-            self._leaving.signal(signal.SIGKILL)
+        if self.leaving is not None and not self.leaving.seconds_left:
+            self.leaving.signal(signal.SIGKILL)
+        if self.orders is not None:
+            self.orders.refuse_slow()
         ends = self.frontend is None and (self.stopping or self._restarts.gives_up)
-        if ends and self._leaving is None:
-            return self._code
+        if ends and self.leaving is None:
+            return self.code
         if self._restarts.groups_are_overdue:
             self._restarts.groups_ended()
             if ended := self._children.end_waiting():
@@ -240,9 +237,3 @@ class Succession:
             self.start()
         return None
 
-
-def say(text: str) -> None:
-    """Write to stderr, where the frontends log."""
-    with contextlib.suppress(OSError):  # a full disk
-        sys.stderr.write(f"msx-serve: {text}\n")
-        sys.stderr.flush()

@@ -7,38 +7,58 @@ import select
 import signal
 import socket
 from collections.abc import Sequence
-from typing import Any
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.orders import Command
+from msx_frontend.supervision.program import program
+from msx_frontend.supervision.replacement import Passed, Replacement
 from msx_frontend.supervision.requests import SupervisorRequests
 from msx_frontend.supervision.restarts import Restarts
-from msx_frontend.supervision.succession import Succession, say
-from msx_frontend.supervision.upgrade import refuse_or_tell
-from msx_frontend.supervision.wire import Message, close_all, receive, send
+from msx_frontend.supervision.saying import say
+from msx_frontend.supervision.state import SupervisorState, descriptors
+from msx_frontend.supervision.succession import Succession
+from msx_frontend.supervision.upgrade import Upgrade
+from msx_frontend.supervision.wire import STATES, Message, close_all, receive, send
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 HANDED_ON = (*ENDING, signal.SIGHUP, signal.SIGUSR1)
-ORDER_LIMIT = 1.0
-"""Seconds that a command has to say what it wants."""
+HANDLED = (*HANDED_ON, signal.SIGUSR2, signal.SIGCHLD)
 
 
 class FrontendSupervisor:
     """Nothing on the path of a request goes through it, and it imports nothing but the standard library."""
 
-    def __init__(self, arguments: Sequence[str], restarts: Restarts, *, once: str = "", always: str = "") -> None:
-        """See `Succession`."""
-        children, sockets = Children(), KeptSockets()
-        self._succession = Succession(arguments, restarts, children, sockets, once, always)
+    def __init__(
+        self, arguments: Sequence[str], restarts: Restarts, replacement: Replacement, *, once: str, always: str
+    ) -> None:
+        """See `FrontendCommand`."""
+        children, sockets, self._replacement = Children(), KeptSockets(), replacement
+        self._succession = Succession(FrontendCommand(arguments, once, always), restarts, children, sockets)
         self._requests = SupervisorRequests(children, sockets, self._succession)
+        self._state = SupervisorState(self._succession, children, sockets, restarts)
+        self._program = program()
         self._wake = _signals()
+
+    def go_on(self, passed: Passed, refused: str) -> None:
+        """Go on with what the program before this one has left; `refused`: why another one has not. Raises StateError
+        before anything has changed."""
+        self._state.restore(passed.state)
+        passed.taken()
+        say(f"the supervisor stays what it was: {refused}" if refused else f"the supervisor is {self._name} now")
+        if passed.waiting is not None:
+            answer = {**passed.answer, "notice": f"The supervisor stays what it was: {refused}." if refused else ""}
+            Command(socket.socket(fileno=passed.waiting)).answer(answer)
 
     def run(self, first: FrontendProcess | None = None) -> int:
         """`first`: a frontend that is there already. Returns the exit code of the server when nothing of it is left."""
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)  # those that came while the program was replaced
         try:
-            self._succession.frontend = first
-            if first is None:
+            if first is not None:
+                self._succession.frontend = first
+            elif not self._succession.all():
                 self._succession.start()
             while (code := self._turn()) is None:
                 pass
@@ -51,17 +71,47 @@ class FrontendSupervisor:
         succession = self._succession
         frontends, orders = succession.all(), succession.orders
         connections = [one.connection for one in frontends if one.connection.fileno() >= 0]
-        ready = _ready([self._wake, *connections, *([orders] if orders else [])], succession.seconds_left())
+        watched = [] if orders is None else orders.watched
+        ready = _ready([self._wake, *connections, *watched], succession.seconds_left())
         for frontend in frontends:
             if frontend.connection in ready:
                 self._answer(frontend)
-        if orders is not None and orders in ready:
-            self._order(orders)
+        for sock in watched:
+            if orders is not None and sock in ready and (ordered := orders.readable(sock)) is not None:
+                self._begin_upgrade(*ordered)
         if self._wake in ready:
             for number in os.read(self._wake, 1024):
                 self._signalled(signal.Signals(number))
         succession.look_at_ends()
-        return succession.due()
+        if (code := succession.due()) is None and succession.succeeded is not None:
+            self._finish(succession.succeeded)
+        return code
+
+    # -- the program of this process --
+
+    def _finish(self, upgrade: Upgrade) -> None:
+        """The frontend of an upgrade serves: this process becomes its program, too."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+        try:
+            if not _ready([self._wake], 0):  # else that is done first
+                notice = self._become(upgrade)
+                self._succession.succeeded = None
+                upgrade.succeeded(notice)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+
+    def _become(self, upgrade: Upgrade) -> str:
+        """Returns why it stays what it is; "" where there is nothing to change."""
+        succession, new = self._succession, upgrade.frontend.program
+        if new is None or new == self._program or succession.stopping:
+            return ""
+        if STATES[-1] not in upgrade.frontend.states:
+            return f"The supervisor stays {self._name}: release {new.version} does not go on with its state."
+        if any(one.connection.fileno() < 0 for one in succession.all()):
+            return f"The supervisor stays {self._name}: a server that ends was in the way."
+        state, answer = self._state.describe(), {"pid": upgrade.frontend.pid}
+        error = self._replacement.become(upgrade.python, state, descriptors(state), upgrade.waiting, answer)
+        return f"The supervisor stays {self._name}: {upgrade.python} cannot be run: {error.strerror}."
 
     def _answer(self, frontend: FrontendProcess) -> None:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""
@@ -83,19 +133,11 @@ class FrontendSupervisor:
         elif number in HANDED_ON:
             self._succession.signal(number, ends=number in ENDING)
 
-    def _order(self, orders: socket.socket) -> None:
-        command, _ = orders.accept()
-        command.settimeout(ORDER_LIMIT)
-        try:
-            message, descriptors = receive(command)
-            close_all(descriptors)
-            self._begin_upgrade(command, _order_in(message))
-        except (OSError, EOFError):
-            command.close()
-        except (ValueError, TypeError, RecursionError):
-            refuse_or_tell(command, {"refused": "This is no order of msx-serve upgrade."})
+    @property
+    def _name(self) -> str:
+        return f"that of release {self._program.version} ({self._program.python})"
 
-    def _begin_upgrade(self, command: socket.socket | None, order: Message) -> None:
+    def _begin_upgrade(self, command: Command | None, order: Message) -> None:
         python = order.get("python")
         if not (refusal := self._succession.refusal()):
             try:
@@ -105,15 +147,8 @@ class FrontendSupervisor:
             except ValueError as error:
                 refusal = f"{python!a} cannot be run: {error}."
         if command is not None:
-            return refuse_or_tell(command, {"refused": refusal})
+            return command.answer({"refused": refusal})
         return say(refusal)
-
-
-def _order_in(message: Any) -> Message:
-    """Order that anybody may have sent who reaches the socket. Raises TypeError."""
-    if not isinstance(message, dict) or not isinstance(message.get("python"), str | None):
-        raise TypeError(message)
-    return message
 
 
 def _ready(watched: Sequence[int | socket.socket], seconds: float | None) -> list[int | socket.socket]:
@@ -129,7 +164,7 @@ def _signals() -> int:
     """The end to read of a pipe into which the numbers of signals are written."""
     read, write = os.pipe()
     os.set_blocking(write, False)
-    for number in (*HANDED_ON, signal.SIGUSR2, signal.SIGCHLD):
+    for number in HANDLED:
         signal.signal(number, lambda number, frame: None)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     return read

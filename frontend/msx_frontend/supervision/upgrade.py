@@ -11,7 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 
 from msx_frontend.supervision.frontend_process import FrontendProcess
-from msx_frontend.supervision.wire import Message, send
+from msx_frontend.supervision.orders import Command
+from msx_frontend.supervision.wire import Message
 
 START_LIMIT = 600.0
 """Seconds in which the new frontend is to be ready to take over."""
@@ -25,7 +26,7 @@ class Upgrade:
         python: str,
         arguments: Sequence[str],
         handed_on: Mapping[str, int],
-        command: socket.socket | None,
+        command: Command | None,
         reports: str,
     ) -> None:
         """`reports` is the variable with the descriptor on which the new frontend says why it does not start. Raises
@@ -33,6 +34,8 @@ class Upgrade:
         self.python = python
         self.workers = False
         """Workers are replaced, too."""
+        self.old: list[int] = []
+        """Workers that are replaced, by pid."""
         self.waits = False
         """The new frontend is ready to take over."""
         self._command, self._limit = command, time.monotonic() + START_LIMIT
@@ -51,8 +54,14 @@ class Upgrade:
         """Until it has taken too long to start; None once it is ready."""
         return None if self.waits else max(self._limit - time.monotonic(), 0.0)
 
-    def succeeded(self) -> None:
-        self._answer({"pid": self.frontend.pid})
+    def succeeded(self, notice: str = "") -> None:
+        """`notice`: what else its command tells the user."""
+        self._answer({"pid": self.frontend.pid, "notice": notice})
+
+    @property
+    def waiting(self) -> socket.socket | None:
+        """Connection of the command that waits for its end."""
+        return None if self._command is None else self._command.connection
 
     def failed(self, code: int) -> None:
         """The new frontend has ended."""
@@ -76,10 +85,4 @@ class Upgrade:
     def _answer(self, message: Message) -> None:
         os.close(self._report)
         if self._command is not None:
-            refuse_or_tell(self._command, message)
-
-
-def refuse_or_tell(command: socket.socket, message: Message) -> None:
-    """Answer a command, which may have been interrupted."""
-    with command, contextlib.suppress(OSError):
-        send(command, message)
+            self._command.answer(message)

@@ -1,6 +1,7 @@
-"""Messages between the supervisor and a frontend: JSON behind its length, with descriptors beside it."""
+"""Messages between the supervisor and a frontend: JSON behind its length, with descriptors before it."""
 
 import contextlib
+import errno
 import json
 import os
 import socket
@@ -8,14 +9,20 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-VERSION = 2
+VERSION = 3
 """Raised by each change of a message or of its meaning: supervisor and frontend may be of two releases."""
+OLDEST = 3
+"""Version that is still spoken: while a server is upgraded, one of the two is the older release."""
+STATES = (1,)
+"""Versions of a supervisor's state that this release reads; it writes the last one."""
 LONGEST = 1 << 24
 """Bytes of a message: it may hold a whole environment."""
-MOST_DESCRIPTORS = 253
-"""Descriptors beside a message; the kernel's SCM_MAX_FD."""
+PART = 253
+"""Descriptors that the kernel takes at a time (SCM_MAX_FD)."""
+MOST_DESCRIPTORS = 1 << 14
 
-_SIZE = struct.Struct("!I")
+HEAD = struct.Struct("!IH")
+"""Bytes of the text, and how many descriptors come before it."""
 
 Message = dict[str, Any]
 
@@ -25,21 +32,21 @@ def send(sock: socket.socket, message: Message, descriptors: Sequence[int] = ())
     data = json.dumps(message).encode()
     if len(data) > LONGEST or len(descriptors) > MOST_DESCRIPTORS:
         raise OSError(f"a message of {len(data)} bytes with {len(descriptors)} descriptors is too large")
-    size = _SIZE.pack(len(data))
-    socket.send_fds(sock, [size], descriptors) if descriptors else sock.sendall(size)
+    sock.sendall(HEAD.pack(len(data), len(descriptors)))
+    for at in range(0, len(descriptors), PART):
+        socket.send_fds(sock, [b"\0"], descriptors[at : at + PART])
     sock.sendall(data)
 
 
 def receive(sock: socket.socket) -> tuple[Message, list[int]]:
     """The descriptors are the caller's, and are not inherited. Raises EOFError at the end, and OSError."""
-    head, descriptors, _, _ = socket.recv_fds(sock, _SIZE.size, MOST_DESCRIPTORS)
-    for fd in descriptors:
-        os.set_inheritable(fd, False)
+    size, count = HEAD.unpack(_exactly(sock, HEAD.size))
+    if size > LONGEST or count > MOST_DESCRIPTORS:
+        raise OSError(f"a message of {size} bytes with {count} descriptors is too large")
+    descriptors: list[int] = []
     try:
-        head += _exactly(sock, _SIZE.size - len(head))
-        (size,) = _SIZE.unpack(head)
-        if size > LONGEST:
-            raise OSError(f"a message of {size} bytes is too large")
+        while len(descriptors) < count:
+            descriptors += _part(sock)
         message: Message = json.loads(_exactly(sock, size))
     except BaseException:
         close_all(descriptors)
@@ -51,6 +58,19 @@ def close_all(descriptors: Iterable[int]) -> None:
     for fd in descriptors:
         with contextlib.suppress(OSError):
             os.close(fd)
+
+
+def _part(sock: socket.socket) -> list[int]:
+    """Up to `PART` descriptors. Raises EOFError where none comes, and OSError where this process has no room."""
+    _, descriptors, flags, _ = socket.recv_fds(sock, 1, PART)
+    for fd in descriptors:
+        os.set_inheritable(fd, False)
+    if flags & socket.MSG_CTRUNC:
+        close_all(descriptors)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    if not descriptors:
+        raise EOFError
+    return descriptors
 
 
 def _exactly(sock: socket.socket, size: int) -> bytes:

@@ -155,9 +155,11 @@ class LaunchedRank(Protocol):
 class RankHandsOver(Protocol):
     """A rank that another frontend may take over.
 
-    `release` is the server's that has started it, where another one has taken it over; else empty."""
+    `release` is the server's that has started it, where another one has taken it over; else empty. `old`: it is to be
+    replaced by another one."""
 
     release: str
+    old: bool
 
     def hand_over(self) -> None:
         """Forget it without its end: another process has its connections, and waits for its end."""

@@ -102,8 +102,9 @@ class LocalRank:
         segments: SegmentSocket | None = None,
         allowance: SegmentAllowance | None = None,
         release: str = "",
+        old: bool = False,
     ) -> None:
-        self.release = release
+        self.release, self.old = release, old
         self._process = process
         self.pid = process.pid
         self.work_dir = work_dir

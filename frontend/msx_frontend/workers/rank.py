@@ -104,6 +104,11 @@ class Rank:
         """Release of the server that has started it, where another one has taken it over; else empty."""
         return self._launched.release if isinstance(self._launched, RankHandsOver) else ""
 
+    @property
+    def old(self) -> bool:
+        """Another one is to take its place."""
+        return isinstance(self._launched, RankHandsOver) and self._launched.old
+
     def hand_over(self) -> None:
         """Another frontend has its connections; those of rank 0 lead there from now on."""
         assert isinstance(self._launched, RankHandsOver)

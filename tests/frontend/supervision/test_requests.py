@@ -136,7 +136,7 @@ def test_a_worker_goes_on_and_the_next_frontend_takes_it_over(bench: Bench, tmp_
     started = Started(bench, tmp_path, {"group": ["m", "1.0", 0]})
     bench.children.frontend_ended(bench.frontend)
     client = bench.client()
-    assert client.turn.kept == [{"pid": started.pid, "held": False, "group": ["m", "1.0", 0]}]
+    assert client.turn.kept == [{"pid": started.pid, "held": False, "old": False, "group": ["m", "1.0", 0]}]
     near, far = bench.pair()
     with far:
         stdout, stderr = client.adopt(started.pid, [far.fileno(), far.fileno()])
@@ -179,8 +179,10 @@ def test_a_worker_goes_over_with_its_connections(bench: Bench, tmp_path: Path) -
 
 
 def test_a_line_leads_to_the_frontend_that_follows(bench: Bench) -> None:
-    with bench.client().hand_over(2.5, ["job"]) as line:
+    line, followed = bench.client().hand_over(2.5, ["job"])
+    with line:
         assert line.recv(10) == b"line"
+    assert not followed
     assert bench.handed_over_by == (2.5, ["job"])
 
 
@@ -206,9 +208,16 @@ def test_listening_sockets_are_found_again(bench: Bench) -> None:
 
 def test_a_frontend_of_another_version_is_refused(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "VERSION", 9)
-    refused = r"The supervisor does not take this server: the supervisor speaks version 2, and the frontend version 9\."
+    monkeypatch.setattr(module, "OLDEST", 9)
+    refused = r"The supervisor does not take this server: the supervisor speaks version 3, and the frontend version 9\."
     with pytest.raises(SupervisorError, match=refused):
         bench.client()
+
+
+def test_the_version_that_both_speak_is_spoken(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "VERSION", 9)
+    bench.client()
+    assert bench.frontend.spoken == 3
 
 
 def test_an_unknown_request_is_refused(bench: Bench) -> None:

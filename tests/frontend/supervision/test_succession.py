@@ -10,22 +10,23 @@ from typing import Any
 import pytest
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.wire import close_all, receive
+from msx_frontend.supervision.wire import VERSION, close_all, receive
 
 
 class ScriptedFrontend(FrontendProcess):
     """A frontend's process that ends when the test gives it a `code`."""
 
-    def __init__(self, *_: object) -> None:
+    def __init__(self) -> None:
         self.connection, self.far = socket.socketpair()
         self.far.settimeout(0)
         self.process: Any = self
         self.started = self.waits = self.leaves = False
-        self.program = None
+        self.program, self.spoken, self.states = None, VERSION, ()
         self.code: int | None = None
         self.signals: list[int] = []
 
@@ -60,7 +61,7 @@ class Server(Succession):
 
     def __init__(self) -> None:
         self.program_is_gone = False
-        super().__init__([], Restarts(60.0), Children(), KeptSockets(), "ONCE", "ALWAYS")
+        super().__init__(FrontendCommand([], "ONCE", "ALWAYS"), Restarts(60.0), Children(), KeptSockets())
         self.start()
 
     @property
@@ -93,10 +94,10 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made: list[ScriptedFrontend] = []
     one: Server | None = None
 
-    def make(*arguments: object) -> ScriptedFrontend:
+    def make(*_: object) -> ScriptedFrontend:
         if one is not None and one.program_is_gone:
             raise FileNotFoundError(2, "No such file or directory", "python")
-        made.append(ScriptedFrontend(*arguments))
+        made.append(ScriptedFrontend())
         return made[-1]
 
     monkeypatch.setattr(FrontendProcess, "start", make)
@@ -146,6 +147,8 @@ def test_an_upgrade_takes_over_at_once_where_no_frontend_runs(server: Server) ->
     assert upgraded.has_turn()
     server.frontend_started(upgraded)
     assert server.upgrade is None
+    assert server.refusal() == "Another upgrade is under way."
+    server.succeeded = None
     assert server.refusal() == ""
 
 

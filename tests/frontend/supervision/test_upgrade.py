@@ -13,6 +13,7 @@ import pytest
 
 from msx_frontend.supervision import frontend_process, upgrade
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, FrontendProcess
+from msx_frontend.supervision.orders import Command
 from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import receive
 
@@ -29,7 +30,7 @@ def test_a_frontend_that_does_not_come_up_is_given_up(tmp_path: Path, monkeypatc
     monkeypatch.setattr(upgrade, "START_LIMIT", 0.0)
     near, far = socket.socketpair()
     with far:
-        one = Upgrade(program(tmp_path, "time.sleep(60)"), [], {}, near, "REPORTS")
+        one = Upgrade(program(tmp_path, "time.sleep(60)"), [], {}, Command(near), "REPORTS")
         assert one.seconds_left == 0
         one.give_up("It is late.")
         assert receive(far)[0] == {"refused": "It is late."}
@@ -53,7 +54,7 @@ else:
     time.sleep(60)"""
     near, far = socket.socketpair()
     with far:
-        one = Upgrade(program(tmp_path, code), [], {}, near, "REPORTS")
+        one = Upgrade(program(tmp_path, code), [], {}, Command(near), "REPORTS")
         one.frontend.process.wait()
         one.failed(0)
         assert receive(far)[0] == {"refused": "no such key"}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import resource
 import socket
-import struct
 from collections.abc import Iterator
 
 import pytest
@@ -32,6 +32,43 @@ def test_a_message_comes_with_its_descriptors(pair: tuple[socket.socket, socket.
     close_all([fd, read])
 
 
+def test_more_descriptors_than_the_kernel_takes_at_a_time(pair: tuple[socket.socket, socket.socket]) -> None:
+    """A group of 100 ranks has 400, which come in order."""
+    before = len(os.listdir("/proc/self/fd"))
+    files = [os.memfd_create(f"file-{number}") for number in range(2 * wire.PART + 1)]
+    send(pair[0], {"ask": "adopt"}, files)
+    message, received = receive(pair[1])
+    assert message == {"ask": "adopt"}
+    assert [os.readlink(f"/proc/self/fd/{fd}") for fd in received] == [
+        os.readlink(f"/proc/self/fd/{fd}") for fd in files
+    ]
+    assert not any(map(os.get_inheritable, received))
+    close_all([*files, *received])
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_descriptors_that_were_not_sent_are_the_end(pair: tuple[socket.socket, socket.socket]) -> None:
+    pair[0].sendall(wire.HEAD.pack(2, 1) + b"\0{}")
+    with pytest.raises(EOFError):
+        receive(pair[1])
+
+
+def test_what_does_not_fit_is_refused_and_closed(pair: tuple[socket.socket, socket.socket]) -> None:
+    """A process at its limit of descriptors gets some of them."""
+    files = [os.memfd_create("file") for _ in range(20)]
+    send(pair[0], {}, files)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    before = len(os.listdir("/proc/self/fd"))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files) + 10, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            receive(pair[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(os.listdir("/proc/self/fd")) == before
+    close_all(files)
+
+
 def test_the_end_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
     pair[0].close()
     with pytest.raises(EOFError):
@@ -44,6 +81,6 @@ def test_what_is_too_large_is_refused_on_both_sides(
     monkeypatch.setattr(wire, "LONGEST", 10)
     with pytest.raises(OSError, match=r"a message of 14 bytes with 0 descriptors is too large"):
         send(pair[0], {"a": "12345"})
-    pair[0].sendall(struct.pack("!I", 11))
+    pair[0].sendall(wire.HEAD.pack(11, 0))
     with pytest.raises(OSError, match=r"a message of 11 bytes is too large"):
         receive(pair[1])

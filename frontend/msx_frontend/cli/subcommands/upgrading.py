@@ -8,6 +8,7 @@ import click
 
 from msx_frontend.assembly.upgrade_orders import NAME, order
 from msx_frontend.cli.subcommands.selection import selected, selects_server
+from msx_frontend.visible import visible
 
 LIMIT = 7200.0
 """Seconds to wait: the server before has `upgrade_timeout` (an hour at most), and there is a start."""
@@ -57,6 +58,8 @@ def _follow(python: str | None, workers: bool, flags: dict[str, Any]) -> None:
         sys.exit(_failed(answer["refused"]))
     follows = " Its workers are replaced one after the other." if workers else ""
     click.echo(f"The new server (pid {answer['pid']}) has taken over.{follows}")
+    if notice := answer.get("notice"):
+        click.echo(visible(notice), err=True)
 
 
 def _failed(reason: str) -> int:

@@ -129,9 +129,9 @@ class VersionWorkers:
         )
 
     async def renew(self) -> None:
-        """Replace those that a server before this one has started, one after the other, until one does not serve."""
+        """Replace those that are old, one after the other, until one does not serve."""
         for replica in self.kept:
-            if replica.group is not None and replica.group.ranks.leader.release:
+            if replica.group is not None and replica.group.ranks.leader.old:
                 log.info("worker %d is replaced", replica.number)
                 if not await self._replicas.renew(replica):
                     log.error("model %s %s: a worker that replaces another one does not serve", *self.labels)

@@ -1,0 +1,130 @@
+"""A supervisor that becomes another program, and the state that it leaves to that one."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from msx_frontend.supervision import state as module
+from msx_frontend.supervision.children import Child, Children
+from msx_frontend.supervision.frontend_command import FrontendCommand
+from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.leaving import Leaving
+from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.orders import Orders
+from msx_frontend.supervision.process import InheritedProcess
+from msx_frontend.supervision.program import program
+from msx_frontend.supervision.replacement import Replacement
+from msx_frontend.supervision.restarts import Restarts
+from msx_frontend.supervision.state import StateError, SupervisorState, descriptors
+from msx_frontend.supervision.succession import Succession
+from msx_frontend.supervision.wire import Message
+
+
+class Parts:
+    """A supervisor without its loop."""
+
+    def __init__(self) -> None:
+        self.children, self.sockets, self.restarts = Children(), KeptSockets(), Restarts(60.0)
+        command = FrontendCommand([], "ONCE", "ALWAYS")
+        self.succession = Succession(command, self.restarts, self.children, self.sockets)
+        self.state = SupervisorState(self.succession, self.children, self.sockets, self.restarts)
+
+    def fill(self, ends: Iterator[socket.socket]) -> None:
+        """A frontend that serves, one that leaves, a worker of each and one that waits, and all that is kept."""
+        serving, leaving = (FrontendProcess(InheritedProcess(pid), next(ends)) for pid in (1, 2))
+        serving.program, serving.started, serving.waits, leaving.leaves = program(), True, True, True
+        one = self.succession
+        one.frontend, one.follows, one.orders, one.leaving = serving, True, Orders(next(ends)), Leaving(leaving)
+        one.leaving.connect(5.0, ["job"]).close()
+        for pid, holder in ((7, serving), (8, leaving), (9, None)):
+            outputs = [os.memfd_create("out"), os.memfd_create("err")]
+            note = {"group": ["m", "1", pid]}
+            self.children.put(Child(InheritedProcess(pid), note, "/w", next(ends), outputs, holder))
+        self.sockets.keep("inference", [os.memfd_create("listens"), os.memfd_create("listens")])
+        self.restarts.started()
+        self.restarts.crashed()
+
+
+@pytest.fixture
+def passed() -> Iterator[Message]:
+    """The state of a full server, whose descriptors are open."""
+    parts, ends = Parts(), [socket.socketpair() for _ in range(6)]
+    parts.fill(near for near, _ in ends)
+    yield json.loads(json.dumps(parts.state.describe()))
+
+
+def test_the_next_program_has_the_whole_state(passed: Message) -> None:
+    next_one = Parts()
+    next_one.state.restore(passed)
+    assert json.loads(json.dumps(next_one.state.describe())) == passed
+    serving = next_one.succession.frontend
+    assert serving is not None
+    assert (serving.pid, serving.started, serving.waits, serving.program) == (1, True, True, program())
+    assert [child.holder is serving for child in next_one.children] == [True, False, False]
+    assert [note["pid"] for note in next_one.children.notes(None)] == [9]
+    assert next_one.sockets.find("inference") == passed["sockets"]["inference"]
+
+
+def test_each_descriptor_is_known_once(passed: Message) -> None:
+    every = [*descriptors(passed)]
+    assert len(every) == len({*every}) == 2 + 3 * 3 + 2 + 1 + 1
+    for fd in every:
+        os.fstat(fd)
+
+
+def test_a_state_of_another_version_changes_nothing(passed: Message) -> None:
+    next_one = Parts()
+    with pytest.raises(StateError, match="it does not read a state of version 9"):
+        next_one.state.restore({**passed, "version": 9})
+    assert next_one.succession.all() == []
+
+
+def test_a_frontend_that_speaks_an_older_version_stays_with_its_supervisor(
+    passed: Message, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OLDEST", 99)
+    with pytest.raises(StateError, match=r"it does not speak version \d+, which a frontend that runs speaks"):
+        Parts().state.restore(passed)
+
+
+def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
+    kept, waiting = os.memfd_create("kept"), os.memfd_create("waiting")
+    before = len(os.listdir("/proc/self/fd"))
+    error = Replacement([]).become(str(tmp_path / "none"), {}, [kept], waiting, {})
+    assert isinstance(error, FileNotFoundError)
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not (os.get_inheritable(kept) or os.get_inheritable(waiting))
+    os.close(kept)
+    os.close(waiting)
+
+
+BECOMES = """
+import os, sys
+from msx_frontend.supervision import replacement
+replacement.MODULE = "tests.frontend.supervision.next_program"
+read, write = os.pipe()
+print(os.getpid(), flush=True)
+raise replacement.Replacement(["--", "end"]).become(sys.executable, {"number": 5}, [read], write, {"pid": 1})
+"""
+
+
+def test_the_next_program_has_number_state_and_descriptors() -> None:
+    done = subprocess.run([sys.executable, "-c", BECOMES], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == ""
+    before, after = done.stdout.splitlines()
+    assert json.loads(after) == {
+        "pid": int(before),
+        "state": {"number": 5},
+        "answer": {"pid": 1},
+        "read": "x",
+        "inherited": [],
+        "arguments": [f"--before={sys.executable}", "--", "end"],
+    }
