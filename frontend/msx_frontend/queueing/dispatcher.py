@@ -46,7 +46,7 @@ class Dispatcher:
         self.batched = BatchedJobs(config, self.policy, events.gate)
         self._refusals = Refusals(name, version)
         self._stateful = config.stateful
-        self._sequences = SequenceJobs(config, keys, self.policy, self._refusals, self._overloaded)
+        self.sequences = SequenceJobs(config, keys, self.policy, self._refusals, self._overloaded)
         """Jobs that wait outside the queue: the sequences' requests of a stateful model, none of others."""
         self.answered: float = 0
         """Requests that workers have answered since the start; one of n instances counts 1/n with each."""
@@ -72,7 +72,7 @@ class Dispatcher:
             self._check_ticket(job)
         if job.kind == STREAM and self._streams_share:
             job.kind = PREDICT
-        queue = self.queue if not self._stateful else self._sequences.queue_of(job, self.queue)
+        queue = self.queue if not self._stateful else self.sequences.queue_of(job, self.queue)
         if job.priority and queue is self.queue:
             self._check_place(job)
             queue = self._with_priorities(job)
@@ -166,7 +166,7 @@ class Dispatcher:
 
     def has_sequence_of(self, job: Job) -> bool:
         """Whether the job goes on with a sequence that is open here."""
-        return self._sequences.has_one_of(job)
+        return self.sequences.has_one_of(job)
 
     def instance_answered(self, request: InstanceRequest) -> None:
         self.answered -= 1 - 1 / request.size
@@ -198,7 +198,7 @@ class Dispatcher:
             delay = self.batched.hand_out(self.queue, self.groups)
         if self.queue.ring or self._stateful:
             self._watch.begin()
-            delay = self._sequences.hand_out(self.groups) or delay
+            delay = self.sequences.hand_out(self.groups) or delay
         if delay:
             if self._later is not None:
                 self._later.cancel()
@@ -210,7 +210,7 @@ class Dispatcher:
 
     def group_has_room(self, group: BatchTarget) -> None:
         if self._stateful:
-            self._sequences.settle(group)
+            self.sequences.settle(group)
         if self.queue.ring or self._stateful:
             self.pump_soon()
 
@@ -223,54 +223,54 @@ class Dispatcher:
             self.groups.remove(group)
         if self.routed is not None:
             self.routed.forget(group)
-        self._sequences.group_gone(group)
+        self.sequences.group_gone(group)
 
     def fail_all(self, error: ServiceError) -> None:
         """Fail every job that waits."""
         self.queue.fail_all(error)
-        self._sequences.fail_all(error)
+        self.sequences.fail_all(error)
 
     def expire(self) -> None:
         """Fail the requests that have waited for longer than `responseTimeout`."""
         self.queue.expire(self._config.response_timeout)
-        self._sequences.expire(self._config.response_timeout)
+        self.sequences.expire(self._config.response_timeout)
 
     def close(self) -> None:
         for handle in (self._soon, self._later):
             if handle is not None:
                 handle.cancel()
         self._watch.close()
-        self._sequences.close()
+        self.sequences.close()
 
     # -- what waits --
 
     @property
     def waiting(self) -> int:
         """Requests of which a job waits for a group."""
-        return self.queue.requests + self._sequences.waiting
+        return self.queue.requests + self.sequences.waiting
 
     @property
     def oldest_age(self) -> float:
         """Seconds that the oldest job has waited; 0 when none waits."""
-        return max(self.queue.oldest_age, self._sequences.oldest_age)
+        return max(self.queue.oldest_age, self.sequences.oldest_age)
 
     @property
     def unbound(self) -> int:
         """Requests that wait, and that another group could take."""
-        return self.queue.requests + self._sequences.unbound
+        return self.queue.requests + self.sequences.unbound
 
     @property
     def oldest_unbound(self) -> float:
         """Seconds that the oldest of them has waited; 0 without any."""
-        return max(self.queue.oldest_age, self._sequences.oldest_unbound)
+        return max(self.queue.oldest_age, self.sequences.oldest_unbound)
 
     def bound(self, group: BatchTarget) -> bool:
         """The group has what later requests need, so that it cannot be taken away now."""
-        return self._sequences.bound(group)
+        return self.sequences.bound(group)
 
     def describe(self) -> dict[str, Any]:
         if self._stateful:
-            return {"remainingCapacity": self._sequences.capacity - self.waiting, "pendingRequests": self.waiting}
+            return {"remainingCapacity": self.sequences.capacity - self.waiting, "pendingRequests": self.waiting}
         waiting = self.queue.requests
         described = {"remainingCapacity": self.queue.capacity - waiting, "pendingRequests": waiting}
         classes = {"byPriority": self.queue.by_class()} if isinstance(self.queue, PriorityQueue) else {}

@@ -2,7 +2,7 @@
 
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msx_core.config import ModelConfig
 from msx_core.methods import METHOD
@@ -16,6 +16,7 @@ from msx_frontend.queueing.batching import BatchingPolicy
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.refusals import Refusals
 from msx_frontend.queueing.sequences import Sequence, Sequences
+from msx_frontend.workers.handed_group import HandedSequence
 
 
 class SequenceJobs:
@@ -53,10 +54,13 @@ class SequenceJobs:
             reason = f"sequence {sequence.id} is full: maxSequenceJobQueueSize is {sequence.capacity}"
             raise self._overloaded(job, reason)
         sequence.closing = _is_true(job, self._keys.end)
-        job.sink = _SequenceEndSink(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
+        self._watch_end(sequence, job)
         self.open.mark_active(sequence)
         self._queued[sequence] = None
         return sequence
+
+    def _watch_end(self, sequence: Sequence, job: Job) -> None:
+        job.sink = _SequenceEndSink(job.sink, self._keys.end, lambda value: self._ended_by_reply(sequence, value))
 
     def has_one_of(self, job: Job) -> bool:
         """Whether the job goes on with a sequence that is open."""
@@ -92,6 +96,21 @@ class SequenceJobs:
             reason = f"{len(self.open)} sequences are open: maxNumSequence is {self._config.max_num_sequence}"
             raise self._overloaded(job, reason)
         return self.open.open(id)
+
+    # -- another frontend --
+
+    def hand_over(self, group: BatchTarget) -> list[HandedSequence]:
+        """Let it have the sequences whose state the group has."""
+        return [self.open.hand_over(sequence) for sequence in self.open if sequence.group is group]
+
+    def take_over(self, group: BatchTarget, handed: Iterable[tuple[HandedSequence, list[Job]]]) -> None:
+        """Go on with those of the frontend before this one, of which these jobs run."""
+        for one, running in handed:
+            sequence = self.open.take_over(one, group, running)
+            self._at_work[sequence] = None
+            for job in running:
+                self._watch_end(sequence, job)
+            self._settle(sequence)
 
     # -- dispatch --
 

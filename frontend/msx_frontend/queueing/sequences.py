@@ -10,9 +10,12 @@ from msx_core.config import ModelConfig
 from msx_frontend.job import Job
 from msx_frontend.queueing.batch_target import BatchTarget
 from msx_frontend.queueing.job_queue import JobQueue
+from msx_frontend.workers.handed_group import HandedSequence
 
 REMEMBERED = 10_000
 """How many ended sequences are remembered, so that late requests hear the reason."""
+
+LOST = "the server or its worker was restarted, and does not know it any more"
 
 
 class Sequence(JobQueue):
@@ -26,6 +29,8 @@ class Sequence(JobQueue):
         self.running: list[Job] = []
         self.closing = False
         """A request that ends the sequence has been accepted."""
+        self.left = False
+        """It goes on in another frontend: here it ends by no time limit."""
         self.idle_timer: asyncio.TimerHandle | None = None
         self.age_timer: asyncio.TimerHandle | None = None
 
@@ -56,6 +61,7 @@ class Sequences:
         self._loop = asyncio.get_running_loop()
         self._open: dict[str, Sequence] = {}
         self._ended: OrderedDict[str, str] = OrderedDict()
+        self._lost_until = 0.0
 
     def __len__(self) -> int:
         return len(self._open)
@@ -71,21 +77,44 @@ class Sequences:
         return self._open.get(id)
 
     def why_ended(self, id: str) -> str:
-        """Empty for a sequence that is open or unknown."""
-        return self._ended.get(id, "")
+        """Empty for a sequence that is open or unknown. While sequences may be that were open before a crash, each
+        unknown one may be one of them."""
+        return self._ended.get(id, "") or (LOST if self._loop.time() < self._lost_until else "")
+
+    def lose(self) -> None:
+        """The server does not know which ones were open before: clients wait no longer than their idle time."""
+        self._lost_until = self._loop.time() + self._config.sequence_max_idle_msec / 1000
 
     def open(self, id: str) -> Sequence:
+        limit = self._config.sequence_timeout_msec
+        return self._opened(id, limit / 1000 if limit else None)
+
+    def _opened(self, id: str, left: float | None) -> Sequence:
+        """`left`: seconds until it is too old."""
         sequence = Sequence(id, self._config.max_sequence_job_queue_size, self.check_idle)
         self._ended.pop(id, None)
         self._open[id] = sequence
-        if limit := self._config.sequence_timeout_msec:
-            reason = f"it is older than sequenceTimeoutMSec ({limit} ms)"
-            sequence.age_timer = self._loop.call_later(limit / 1000, self._on_end, sequence, reason)
+        if left is not None:
+            reason = f"it is older than sequenceTimeoutMSec ({self._config.sequence_timeout_msec} ms)"
+            sequence.age_timer = self._loop.call_later(left, self._on_end, sequence, reason)
+        return sequence
+
+    def hand_over(self, sequence: Sequence) -> HandedSequence:
+        """Let another frontend go on with it, and take its requests from now on."""
+        timer, sequence.left = sequence.age_timer, True
+        self._stop_timers(sequence)
+        left = None if timer is None else max(timer.when() - self._loop.time(), 0.0)
+        return HandedSequence(sequence.id, left, sequence.closing, [job.number for job in sequence.running])
+
+    def take_over(self, handed: HandedSequence, group: BatchTarget, running: list[Job]) -> Sequence:
+        """Go on with it. Its idle time begins when the requests of the other frontend that run are answered."""
+        sequence = self._opened(handed.id, handed.left)
+        sequence.group, sequence.closing, sequence.running = group, handed.closing, running
         return sequence
 
     def check_idle(self, sequence: Sequence) -> None:
         """If it has no queued and no running request, it ends, or its idle time begins."""
-        if not sequence.is_idle or self._open.get(sequence.id) is not sequence:
+        if not sequence.is_idle or self._open.get(sequence.id) is not sequence or sequence.left:
             return None
         if sequence.closing:
             return self._on_end(sequence, "a request ended it")

@@ -13,6 +13,7 @@ from msx_core.service_errors import RequestCancelled, ServiceUnavailable, Worker
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
 from msx_frontend.queueing import sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
+from msx_frontend.workers.handed_group import HandedSequence
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.queueing.instance_requests import make_request
 from tests.frontend.queueing.test_dispatcher import FakeGroup, on_a_loop
@@ -55,7 +56,7 @@ class Bench:
 
 
 async def until_idle(bench: Bench) -> None:
-    while not bench.dispatcher._sequences.open.why_ended("a"):
+    while not bench.dispatcher.sequences.open.why_ended("a"):
         await asyncio.sleep(0.001)
 
 
@@ -177,7 +178,7 @@ def test_new_sequences_go_to_the_group_with_the_fewest() -> None:
         bench.finish(first if first.batches else second)
         bench.submit(name + "2", name)
         bench.finish(first if first.batches else second)
-    held = [sequence.group for sequence in bench.dispatcher._sequences.open]
+    held = [sequence.group for sequence in bench.dispatcher.sequences.open]
     assert [held.count(group) for group in (first, second)] == [2, 2]
 
 
@@ -203,7 +204,7 @@ def test_a_description_belongs_to_no_sequence() -> None:
     bench.submit("describe", kind=DESCRIBE)
     bench.finish(group)
     assert group.ids == [["describe"]]
-    assert len(bench.dispatcher._sequences.open) == 1
+    assert len(bench.dispatcher.sequences.open) == 1
 
 
 @on_a_loop
@@ -213,7 +214,7 @@ def test_the_server_names_what_the_client_does_not() -> None:
     for job in (bench.submit("n"), bench.submit("e", "")):
         (name, id), start = job.headers
         assert (name, id[:7], len(id), start) == ("Seq", "ts-seq-", 43, ("Seq-Start", "true"))
-    assert len(bench.dispatcher._sequences.open) == 2
+    assert len(bench.dispatcher.sequences.open) == 2
 
 
 @on_a_loop
@@ -323,7 +324,7 @@ async def test_no_sequence_is_idle_while_it_runs_or_waits() -> None:
     await asyncio.sleep(0.02)
     bench.finish(group)
     await asyncio.sleep(0.02)
-    assert not bench.dispatcher._sequences.open.why_ended("a")
+    assert not bench.dispatcher.sequences.open.why_ended("a")
     assert not waits.done
     bench.finish(group)
     await until_idle(bench)
@@ -337,7 +338,7 @@ async def test_an_idle_time_that_was_interrupted_is_forgotten() -> None:
     bench.finish(group)
     runs = bench.submit("a2", "a")
     await asyncio.sleep(0.06)
-    assert not bench.dispatcher._sequences.open.why_ended("a")
+    assert not bench.dispatcher.sequences.open.why_ended("a")
     bench.finish(group)
     assert runs.done
     await until_idle(bench)
@@ -458,3 +459,97 @@ def inner(job: Job) -> Any:
 def _unwrapped(job: Job) -> Job:
     job.sink = getattr(job.sink, "_sink", job.sink)
     return job
+
+
+def handed(bench: Bench, group: Group) -> list[HandedSequence]:
+    return bench.dispatcher.sequences.hand_over(group)
+
+
+def take_over(bench: Bench, group: Group, *given: tuple[HandedSequence, list[Job]]) -> None:
+    bench.dispatcher.sequences.take_over(group, given)
+
+
+@on_a_loop
+async def test_another_frontend_goes_on_with_the_sequences_of_a_group() -> None:
+    first, second = Group(), Group()
+    before = Bench(first, second, sequence_timeout_msec=600_000)
+    for id in "ab":
+        before.submit(f"{id}1", id)
+        before.finish(first)
+        before.finish(second)
+    (one,) = handed(before, first)
+    assert (one.id, one.closing, one.running) == ("a", False, [])
+    assert one.left is not None
+    assert 599 < one.left <= 600
+    groups = Group(), Group()
+    after = Bench(*groups)
+    take_over(after, groups[1], (one, []))
+    after.submit("c1", "c")
+    after.submit("a2", "a")
+    assert [group.ids for group in groups] == [[["c1"]], [["a2"]]]
+    before.submit("b2", "b")
+    assert second.ids == [["b2"]]
+
+
+@on_a_loop
+async def test_a_request_that_runs_holds_up_the_next_one_of_its_sequence() -> None:
+    before_group, group = Group(), Group()
+    before, after = Bench(before_group), Bench(group, sequence_max_idle_msec=1)
+    job = before.submit("a1", "a")
+    job.number = 7
+    (one,) = handed(before, before_group)
+    assert one.running == [7]
+    guest = make_job("guest")
+    guest.group = group
+    group.batches.append([guest])
+    take_over(after, group, (one, [guest]))
+    after.submit("a2", "a")
+    await asyncio.sleep(0.01)
+    assert not after.dispatcher.sequences.open.why_ended("a")
+    assert group.ids == [["guest"]]
+    after.finish(group)
+    assert group.ids == [["a2"]]
+
+
+@on_a_loop
+async def test_the_reply_of_a_request_that_runs_may_end_its_sequence() -> None:
+    group = Group()
+    after, guest = Bench(group), make_job("guest")
+    take_over(after, group, (HandedSequence("a", None, False, [1]), [guest]))
+    guest.sink.answer(200, "", [("Seq-End", "true")], b"")
+    assert after.dispatcher.sequences.open.why_ended("a") == "the handler ended it"
+
+
+@on_a_loop
+async def test_one_that_a_request_ends_is_closed_there_too() -> None:
+    group = Group()
+    after = Bench(group)
+    guest = make_job("guest")
+    guest.group = group
+    group.batches.append([guest])
+    take_over(after, group, (HandedSequence("a", None, True, [1]), [guest]))
+    after.refused("a2", "a", match="is closed: a request ends it")
+    after.finish(group)
+    assert after.dispatcher.sequences.open.why_ended("a") == "a request ended it"
+
+
+@on_a_loop
+async def test_one_that_has_left_ends_by_no_time_limit() -> None:
+    group = Group()
+    bench = Bench(group, sequence_max_idle_msec=1, sequence_timeout_msec=5)
+    bench.submit("a1", "a")
+    handed(bench, group)
+    bench.finish(group)
+    await asyncio.sleep(0.02)
+    assert not bench.dispatcher.sequences.open.why_ended("a")
+
+
+@on_a_loop
+async def test_after_a_crash_unknown_sequences_may_have_been_open() -> None:
+    bench = Bench(Group(), sequence_max_idle_msec=50)
+    bench.dispatcher.sequences.open.lose()
+    bench.refused("a2", "a", match="the server or its worker was restarted.*begin it anew with the header Seq-Start: true")
+    bench.submit("b1", "b", "Seq-Start")
+    while bench.dispatcher.sequences.open.why_ended("a"):
+        await asyncio.sleep(0.001)
+    bench.submit("a3", "a")
