@@ -49,7 +49,7 @@ def python_of(server: RunningServer) -> str:
 def test_the_supervisor_becomes_that_of_the_new_release(tmp_path: Path) -> None:
     other = str(release(tmp_path / "other"))
     with supervised(tmp_path, "echo") as server:
-        workers, load, descriptors = server.worker_pids("echo"), Load(server), set[int]()
+        workers, load, descriptors = server.worker_pids("echo"), Load(server, 2), set[int]()
         for python in (other, sys.executable, other):
             done = upgrade(server, "--python", python)
             assert (done.returncode, done.stderr) == (0, "")
@@ -81,7 +81,10 @@ def test_its_death_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "reason"),
-    [(UNREADABLE, "does not go on with the server as it runs: 'an odd state'"), (OTHER_STATES, "does not go on with its state")],
+    [
+        (UNREADABLE, "does not go on with the server as it runs: 'an odd state'"),
+        (OTHER_STATES, "does not go on with its state"),
+    ],
     ids=["unreadable", "of another version"],
 )
 def test_one_that_cannot_go_on_changes_nothing_but_the_frontend(tmp_path: Path, code: str, reason: str) -> None:

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -26,6 +26,7 @@ from tests.e2e.server import (
     server_environment,
     wait_until,
 )
+from tests.e2e.test_supervisor import crash
 from tests.forked import run_forked
 
 pytestmark = pytest.mark.e2e
@@ -57,7 +58,7 @@ class Load:
     def __init__(self, server: RunningServer, clients: int = 8) -> None:
         self.answers, self.lost = 0, list[str]()
         self._address, self._over = server.info["inference"], threading.Event()
-        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+        self._threads = [threading.Thread(target=self._ask, daemon=True) for _ in range(clients)]
         for thread in self._threads:
             thread.start()
 
@@ -207,3 +208,68 @@ def test_a_restart_keeps_workers_which_say_who_started_them(tmp_path: Path) -> N
         server.wait_serving()
         assert server.worker_pids("echo") == before
         assert {one["release"] for one in server.describe("echo")["workers"]} == {__version__}
+
+
+SEQUENCES = "sequenceBatching: true\nmaxNumSequence: 8\nsequenceMaxIdleMSec: 60000\nminWorkers: 2\nmaxWorkers: 2\n"
+
+
+def add(server: RunningServer, sequence: str, number: int, **headers: str) -> httpx.Response:
+    of_sequence = {"ts_request_sequence_id": sequence, **headers}
+    return server.predict("sums", str(number), headers=of_sequence)
+
+
+def test_counters_and_open_sequences_go_on(tmp_path: Path) -> None:
+    pack_service("sums", new_store(tmp_path), config=SEQUENCES)
+    with supervised(tmp_path, "echo") as server:
+        for number in range(1, 4):
+            for sequence in "abcd":
+                assert add(server, sequence, number).json() == {"sum": sum(range(number + 1))}
+            assert server.predict("echo", b"x").text == "x"
+            assert upgrade(server).returncode == 0
+            assert server.metric("msx_requests_total", model="sums", code="200") == 4 * number
+            assert server.metric("msx_request_seconds_count", model="echo") == number
+            assert server.metric("ts_inference_requests_total", model_name="echo") == number
+        assert add(server, "a", 4, ts_request_sequence_end="true").json() == {"total": 10}
+
+
+def test_sequences_that_a_crash_has_lost_are_told(tmp_path: Path) -> None:
+    pack_service("sums", new_store(tmp_path), config=SEQUENCES)
+    with supervised(tmp_path) as server:
+        assert add(server, "a", 1).json() == {"sum": 1}
+        crash(server)
+        lost = add(server, "a", 2)
+        assert lost.status_code == 503
+        assert "sequence a has ended: the server or its worker was restarted" in lost.json()["message"]
+        assert add(server, "b", 2, ts_request_sequence_start="true").json() == {"sum": 2}
+
+
+def test_a_renewal_of_workers_goes_on_after_a_crash(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        before = {*server.worker_pids("echo")}
+        assert upgrade(server, "--workers").returncode == 0
+        crash(server)
+        wait_until(lambda: not before & {*server.worker_pids("echo")}, "others are there", server.tail)
+        wait_until(lambda: len(server.worker_pids("echo")) == 2, "there are two")
+        server.wait_serving()
+        assert upgrade(server).returncode == 0
+        later = {*server.worker_pids("echo")}
+        server.wait_serving()
+        assert {*server.worker_pids("echo")} == later
+
+
+def test_a_stop_while_the_server_before_has_requests_leaves_nothing(tmp_path: Path) -> None:
+    with supervised(tmp_path, "slow") as server:
+        mark = tmp_path / "mark"
+        thread = threading.Thread(target=ask_long, args=[server, mark])
+        thread.start()
+        wait_until(mark.exists, "the handler works")
+        assert upgrade(server).returncode == 0
+        assert server.terminate() == 0
+        thread.join()
+        assert not (server.state / "run").exists()
+        assert not [*server.state.glob("*.sock")]
+
+
+def ask_long(server: RunningServer, mark: Path) -> None:
+    with suppress(httpx.TransportError):
+        server.predict("slow", {"seconds": 5, "mark": str(mark)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import time
@@ -10,16 +11,23 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NoReturn
 
+from msx_frontend.assembly.left_behind import remove_own
 from msx_frontend.assembly.server import Server
+from msx_frontend.metrics.handed_counts import ToldCounts
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.supervision.wire import Message
 from msx_frontend.workers.given_groups import GivenGroups, HeldReplica
-from msx_frontend.workers.handover_line import HandoverLine
+from msx_frontend.workers.handover_line import BEGUN, COUNTS, HandoverLine, LineEnded, LineMessage
 
 log = logging.getLogger("msx.server")
 
 CALLS_LIMIT = 30.0
 """Seconds that management calls under way have to end; the other frontend makes those that come then."""
+BEGUN_LIMIT = 30.0
+"""Seconds that the other frontend has to take what this one can only give while it runs: groups with their sequences,
+and counts. Less than the supervisor's grace."""
+TELL_EVERY = 1.0
 
 
 class Handover:
@@ -32,6 +40,11 @@ class Handover:
         self._groups = GivenGroups(partial(_replicas, server), supervisor)
         self._tasks: list[asyncio.Task[None]] = []
         self._line: HandoverLine | None = None
+        self._counts = ToldCounts(server.models.context.monitoring.metrics)
+        self._counting = False
+        """The other frontend goes on counting."""
+        self._begun = asyncio.Event()
+        self._followed = True
 
     async def run(self) -> None:
         """Returns when no request is left, or after `limit` seconds."""
@@ -39,9 +52,12 @@ class Handover:
             await self._give_state()
             self._over = time.monotonic() + self._limit
             self._line = self._connect()
-            for work in (self._keep_line(self._line), self._groups.end_where_idle()):
+            for work in (self._keep_line(self._line), self._groups.end_where_idle(), self._tell_counts()):
                 self._tasks.append(asyncio.create_task(work, name="handover"))
             await self._finish()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._begun.wait(), BEGUN_LIMIT)
+            await asyncio.wait_for(self._tell(), CALLS_LIMIT)
         except Exception:
             log.exception("the server ends before all of it has gone over")
 
@@ -54,8 +70,12 @@ class Handover:
             self._line.close()
 
     def end(self) -> NoReturn:
-        """End at once, and leave all to the frontend that follows: workers, sockets, files."""
-        self._server.models.context.access_log.flush()
+        """End at once, and leave all to the frontend that follows: workers, sockets, files. None does where the server
+        stops."""
+        context = self._server.models.context
+        context.access_log.flush()
+        if not self._followed:
+            remove_own(context.folder.path)
         logging.shutdown()
         self._supervisor.leave()
         os._exit(0)
@@ -80,8 +100,34 @@ class Handover:
         """Raises OSError."""
         jobs = self._server.front.late.jobs
         running = [] if jobs is None else jobs.running
-        line = self._supervisor.hand_over(max(self._over - time.monotonic(), 0.0), running)
-        return HandoverLine(line, self._groups.answer)
+        sock, self._followed = self._supervisor.hand_over(max(self._over - time.monotonic(), 0.0), running)
+        if not self._followed:
+            self._begun.set()
+        self._counts, self._counting = ToldCounts(self._server.models.context.monitoring.metrics), False
+        return HandoverLine(sock, self._answer)
+
+    async def _answer(self, message: Message) -> LineMessage:
+        """See `HandoverLine`."""
+        ask = message.get("ask")
+        if ask == COUNTS:
+            self._counting = True
+            return LineMessage({COUNTS: self._counts.next()})
+        if ask == BEGUN:
+            self._begun.set()
+            return LineMessage({})
+        return await self._groups.answer(message)
+
+    async def _tell_counts(self) -> None:
+        """Requests that end here later count there."""
+        while True:
+            await asyncio.sleep(TELL_EVERY)
+            await self._tell()
+
+    async def _tell(self) -> None:
+        """A frontend that has not asked yet gets all when it does."""
+        with contextlib.suppress(LineEnded):
+            while self._line is not None and self._counting and (counts := self._counts.next()):
+                await self._line.ask(ask=COUNTS, **{COUNTS: counts})
 
     async def _keep_line(self, line: HandoverLine) -> None:
         """A frontend that follows may crash, and be followed by another one."""
@@ -101,7 +147,8 @@ def _replicas(server: Server) -> Iterator[HeldReplica]:
     for version in server.models.context.registry.all_versions():
         for part in version.parts:
             for replica in part.workers.all:
-                yield HeldReplica(replica, partial(_is_busy, server, version))
+                sequences = part.queue.dispatcher.sequences
+                yield HeldReplica(replica, partial(_is_busy, server, version), sequences.hand_over)
 
 
 def _is_busy(server: Server, version: ModelVersion) -> bool:

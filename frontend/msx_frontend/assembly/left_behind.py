@@ -48,6 +48,16 @@ def remove_left(folder: Path) -> LeftBehind | None:
         )
 
 
+def remove_own(folder: Path) -> None:
+    """Remove those of this process, which has left its state folder to nobody; where another server has it by now,
+    they are that one's. Blocks."""
+    with contextlib.suppress(OSError), alone_in(folder) as alone:
+        if alone:
+            info = last_in(folder)
+            _removed_in(folder)
+            list(_removed_elsewhere(info) if info is not None else ())
+
+
 def remove_folder(folder: Path) -> LeftBehind:
     """Remove a temporary folder that nobody has locked. Blocks."""
     size, errors, processes = _size(folder), list[str](), tuple(_processes(folder))

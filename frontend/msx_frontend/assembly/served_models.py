@@ -66,6 +66,8 @@ class ServedModels:
 
         Unused files of an earlier server are removed. Raises StartError.
         """
+        if self.kept is not None:
+            await self.kept.go_on_counting()
         not_loaded = [*await self.startup.load(), *await self.workflows.restore_all()]
         store, registry = self.management.store, self.context.registry
         await store.clean()
@@ -81,13 +83,18 @@ class ServedModels:
         over = time.monotonic() + ADOPT_LIMIT
         while self._adopts() and time.monotonic() < over:  # noqa: ASYNC110  # once, at the start
             await asyncio.sleep(0.01)
+        if (kept := self.kept) is not None:
+            for version in self.context.registry.all_versions():
+                if version.config.stateful and kept.has_lost(version.source.name, version.source.version):
+                    version.queue.dispatcher.sequences.open.lose()
+            await kept.begun()
 
     def _adopts(self) -> bool:
         kept = self.kept
         return kept is not None and any(part.adopts for part in self._parts() if kept.places(*part.labels))
 
     async def renew_workers(self) -> None:
-        """Replace the workers of a server before this one, when they serve; one of each model at a time."""
+        """Replace those that `msx-serve upgrade --workers` is for, when they serve; one of each model at a time."""
         await asyncio.gather(*(_renew(part) for part in self._parts()))
 
     def _parts(self) -> list[VersionWorkers]:
@@ -158,7 +165,7 @@ async def _renew(workers: VersionWorkers) -> None:
 async def open_models(context: ServerContext, prepared: Preparation, parts: AsyncExitStack) -> ServedModels:
     """No model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
-    kept = None if context.supervisor is None else KeptGroups(context.supervisor)
+    kept = None if context.supervisor is None else KeptGroups(context.supervisor, context.monitoring.metrics.go_on_with)
     if kept is not None:
         parts.callback(kept.close)
     devices = ServerDevices(config, prepared.devices, () if kept is None else kept.leases())

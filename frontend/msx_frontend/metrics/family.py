@@ -5,7 +5,7 @@ Plain numbers that only the loop's thread changes: an update is cheaper than a l
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from math import isnan
 from typing import Protocol
 
@@ -60,9 +60,29 @@ class Series:
         for value in values:
             self.add(value * scale)
 
+    @property
+    def counts(self) -> list[float]:
+        """See `HandedSeries`; empty for a gauge."""
+        return []
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """Upper bounds of a histogram's buckets."""
+        return ()
+
+    def count(self, counts: Sequence[float]) -> None:
+        """Add what the same series has counted in another server. Raises ValueError for other buckets."""
+
 
 class CounterSeries(Series):
     __slots__ = ()
+
+    @property
+    def counts(self) -> list[float]:
+        return [self.value]
+
+    def count(self, counts: Sequence[float]) -> None:
+        self.value += sum(counts)
 
     def add(self, value: float, request_ids: str = "") -> None:
         if not value >= 0:
@@ -98,6 +118,17 @@ class HistogramSeries(Series):
         assert family.histogram is not None
         self._histogram = family.histogram.with_bounds(labels, bounds)
         self._observe = self._histogram.observe
+
+    @property
+    def counts(self) -> list[float]:
+        return self._histogram.all_counts
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        return self._histogram.bounds
+
+    def count(self, counts: Sequence[float]) -> None:
+        self._histogram.add(counts)
 
     def add(self, value: float, request_ids: str = "") -> None:
         if isnan(value):
@@ -138,12 +169,12 @@ class MetricFamily(Collector):
         self.unit = unit
         self.labels = tuple(labels)
         self.log = log
-        self._help = help or f"Torchserve prometheus {kind} metric with unit: {unit}"
+        self.help = help or f"Torchserve prometheus {kind} metric with unit: {unit}"
         self._series: dict[tuple[str, ...], Series] = {}
         self.histogram: HistogramFamily | None = None
         if kind == "histogram":
             bounds = buckets or default_buckets(unit)
-            self.histogram = HistogramFamily(name, self._help, self.labels, bounds, None)
+            self.histogram = HistogramFamily(name, self.help, self.labels, bounds, None)
         self._registry = registry
         if registry is not None:
             registry.register(self)
@@ -153,6 +184,13 @@ class MetricFamily(Collector):
         self._series.pop(values, None)
         if self.histogram is not None:
             self.histogram.remove(*values)
+
+    def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+        """See `CountedFamily`. Gauges do not count."""
+        return ((labels, counts) for labels, one in self._series.items() if (counts := one.counts))
+
+    def add_counts(self, labels: tuple[str, ...], counts: Sequence[float]) -> None:
+        self.series(labels).count(counts)
 
     @property
     def empty(self) -> bool:
@@ -181,7 +219,7 @@ class MetricFamily(Collector):
         """A counter has the type "unknown", which exposition.py replaces by "counter": else `_total` would be added."""
         if self.histogram is not None:
             return self.histogram.collect()
-        metric = Metric(self.name, self._help, "gauge" if self.kind == "gauge" else "unknown")
+        metric = Metric(self.name, self.help, "gauge" if self.kind == "gauge" else "unknown")
         for values, series in list(self._series.items()):
             metric.add_sample(self.name, dict(zip(self.labels, values, strict=True)), series.value)
         return [metric]

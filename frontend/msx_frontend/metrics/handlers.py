@@ -2,12 +2,14 @@
 
 import logging
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 from prometheus_client import CollectorRegistry
 
 from msx_frontend.metrics.declared import HOSTNAME, DeclaredMetric, Kind
 from msx_frontend.metrics.family import HistogramSeries, LogsMetrics, MetricFamily
+from msx_frontend.metrics.handed_counts import HandedSeries, OfHandler
 from msx_frontend.metrics.owners import SeriesOwners
 from msx_frontend.metrics.source import Owner, SampleSource, worker_name
 from msx_protocol import MetricInfo, MetricSample
@@ -68,6 +70,28 @@ class HandlerMetrics:
                 self._add(sample, source, worker, known)
             except ValueError as error:
                 self._complain(sample.name, str(error))
+
+    def counted(self) -> Iterator[HandedSeries]:
+        """All series that count, and what they have counted."""
+        for series, source in list(self._owners):
+            if counts := series.counts:
+                family, bounds = series.family, list(series.bounds)
+                of = OfHandler(source.model, source.version, family.kind, family.unit, family.help, list(family.labels))
+                yield HandedSeries(family.name, list(series.labels), counts, bounds, of)
+
+    def go_on(self, given: HandedSeries, of: OfHandler, source: SampleSource) -> None:
+        """Go on with a series of another server. Raises ValueError where it is another metric here."""
+        family = self._new.get(given.name) or self._declared.get(given.name)
+        if family is None:
+            if len(self._new) >= MOST_METRICS:
+                raise ValueError(f"handlers may bring at most {MOST_METRICS} metrics")
+            family = self._make(given.name, of.kind, of.unit, tuple(of.labels), of.help, tuple(given.bounds))
+            self._new[given.name] = family
+        if (family.kind, family.labels) != (of.kind, tuple(of.labels)):
+            raise ValueError(f"it is a {family.kind} with the labels {list(family.labels)} now")
+        series = family.series(tuple(given.labels), tuple(given.bounds))
+        self._owners.add(series, source)
+        series.count(given.counts)
 
     def forget(self, owner: Owner) -> None:
         """Remove the series that no other owner has written to, and new metrics that have no series left."""

@@ -17,7 +17,7 @@ from msx_frontend.metrics.history import Totals
 from msx_frontend.metrics.inference_statistics import InferenceStatistics
 from msx_frontend.metrics.numbers import Counter
 from msx_frontend.metrics.server import ServerMetrics
-from msx_frontend.metrics.source import SampleSource, worker_name
+from msx_frontend.metrics.source import worker_name
 from msx_frontend.metrics.traces import FAILED, Traces
 from msx_protocol import MetricInfo, MetricSample
 
@@ -46,7 +46,7 @@ class ModelMetrics:
     def __init__(self, server: ServerMetrics, name: str, version: str) -> None:
         self._server = server
         self._labels = self.labels = (name, version)
-        self._source = SampleSource(name, version)
+        self._source = server.source(name, version)
         self._queue = server.queue_seconds.labels(name, version)
         self._first_chunk = server.first_chunk_seconds.labels(name, version)
         self._request = server.request_seconds.labels(name, version)

@@ -55,6 +55,17 @@ class Histogram:
         self.counts[-1] += len(ordered) - counted
         self.sum += sum(values)
 
+    @property
+    def all_counts(self) -> list[float]:
+        """Sum and buckets, as another server goes on with them by `add`."""
+        return [self.sum, *self.counts]
+
+    def add(self, counts: Sequence[float]) -> None:
+        """Raises ValueError for counts of other buckets."""
+        total, *buckets = counts
+        self.counts = [old + int(more) for old, more in zip(self.counts, buckets, strict=True)]
+        self.sum += total
+
     def merge(self, bounds: Sequence[float], counts: Sequence[int], total: float) -> None:
         """Add observations that were counted by other `bounds`: by each count's upper bound. `total` is their sum."""
         for bound, count in zip((*bounds, inf), counts, strict=True):
@@ -68,7 +79,7 @@ Child = TypeVar("Child")
 class _Family(Collector, Generic[Child]):
     def __init__(self, name: str, text: str, labels: Sequence[str], registry: CollectorRegistry | None) -> None:
         """Raises ValueError for a name that is in use. Without labels the only child is made at once."""
-        self._name = name
+        self.name = name
         self._text = text
         self._labels = tuple(labels)
         self._children: dict[tuple[str, ...], Child] = {}
@@ -98,11 +109,19 @@ class _Family(Collector, Generic[Child]):
 
 
 class CounterFamily(_Family[Counter]):
+    def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+        """See `CountedFamily`."""
+        return ((values, [child.value]) for values, child in self._children.items())
+
+    def add_counts(self, labels: tuple[str, ...], counts: Sequence[float]) -> None:
+        (value,) = counts
+        self.labels(*labels).inc(value)
+
     def _new(self) -> Counter:
         return Counter()
 
     def _metric(self, children: list[tuple[tuple[str, ...], Counter]]) -> Metric:
-        metric = CounterMetricFamily(self._name, self._text, labels=self._labels)
+        metric = CounterMetricFamily(self.name, self._text, labels=self._labels)
         for values, child in children:
             metric.add_metric(values, child.value)
         return metric
@@ -124,6 +143,13 @@ class HistogramFamily(_Family[Histogram]):
         self._bounds = tuple(bound for bound in buckets if bound != inf)
         super().__init__(name, text, labels, registry)
 
+    def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+        """See `CountedFamily`."""
+        return ((values, child.all_counts) for values, child in self._children.items())
+
+    def add_counts(self, labels: tuple[str, ...], counts: Sequence[float]) -> None:
+        self.labels(*labels).add(counts)
+
     def with_bounds(self, values: tuple[str, ...], bounds: tuple[float, ...]) -> Histogram:
         """The child of these labels; where it is new, with `bounds` of its own."""
         return self._children.setdefault(values, Histogram(bounds or self._bounds))
@@ -138,7 +164,7 @@ class HistogramFamily(_Family[Histogram]):
             yield (text, count) if known is None else (text, count, known)
 
     def _metric(self, children: list[tuple[tuple[str, ...], Histogram]]) -> Metric:
-        metric = HistogramMetricFamily(self._name, self._text, labels=self._labels)
+        metric = HistogramMetricFamily(self.name, self._text, labels=self._labels)
         for values, child in children:
             metric.add_metric(values, list(self._buckets(child)), child.sum)
         return metric

@@ -1,9 +1,10 @@
 """The owners of series: a series is removed with its last owner."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 
 from msx_frontend.metrics.family import Series
-from msx_frontend.metrics.source import Owner
+from msx_frontend.metrics.source import Owner, SampleSource
 
 
 class SeriesOwners:
@@ -16,6 +17,12 @@ class SeriesOwners:
         if series not in owned:
             owned.add(series)
             self._of.setdefault(series, set()).add(owner)
+
+    def __iter__(self) -> Iterator[tuple[Series, SampleSource]]:
+        """Each series, with one of the versions that have it."""
+        for series, owners in self._of.items():
+            one = next(iter(owners))
+            yield series, one if isinstance(one, SampleSource) else one[0]
 
     def forget(self, owner: Owner) -> list[Series]:
         """Remove an owner; returns the series that have no owner left."""

@@ -1,8 +1,10 @@
 """Prometheus metrics of the server. docs/metrics.md describes each of them, which a test checks."""
 
 import asyncio
+import logging
 import socket
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -14,12 +16,16 @@ from msx_frontend.metrics.exposition import exposition
 from msx_frontend.metrics.family import DiscardedSamples, MetricFamily, SampleTarget
 from msx_frontend.metrics.gathered import MOST, PendingCounts
 from msx_frontend.metrics.generation import TextFamilies
+from msx_frontend.metrics.handed_counts import CountedRegistry, HandedSeries, OfHandler, received
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
 from msx_frontend.metrics.jobs import JobMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
 from msx_frontend.metrics.observer import MODEL, ModelGauges, ObservedModel, ServerFigures
+from msx_frontend.metrics.source import SampleSource
 from msx_protocol import MetricSample
+
+log = logging.getLogger("msx.metrics")
 
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -59,7 +65,7 @@ class ServerMetrics:
         logs: MetricLogs | None = None,
         spans: TracesJobs | None = None,
     ) -> None:
-        self.registry = registry = CollectorRegistry(auto_describe=True)  # else the process is never among some names
+        self.registry = registry = CountedRegistry()
         self._mode, self._logs, spec = mode, logs, spec or load_spec()
         self.hostname = socket.gethostname()
         self.spans = spans
@@ -67,6 +73,11 @@ class ServerMetrics:
         self._make_own(registry)
         self.text = TextFamilies(registry)
         self._ts = {one.name: self._family(kind, one) for kind, one in spec.ts}
+        self._counted = dict(registry.counted)
+        """Families of the server that count; those of handlers are made later."""
+        self._sources: dict[tuple[str, str], SampleSource] = {}
+        self._handed: defaultdict[tuple[str, str], list[HandedSeries]] = defaultdict(list)
+        """Series of another server's handlers, whose models are not registered yet."""
         logged = mode in ("log", "legacy")
         self.handlers = HandlerMetrics(
             spec.model,
@@ -159,6 +170,44 @@ class ServerMetrics:
         for family in self._ts.values():
             if WORKER_LABEL in family.labels:
                 family.remove(self._values(family, {WORKER_LABEL: name}))
+
+    # -- another server goes on with it --
+
+    def source(self, model: str, version: str) -> SampleSource:
+        """The version as a source of samples; it goes on with what its handlers have counted in another server."""
+        source = self._sources[model, version] = SampleSource(model, version)
+        for series in self._handed.pop((model, version), ()):
+            self._go_on_with(series)
+        return source
+
+    def counted(self) -> Iterator[HandedSeries]:
+        """See `CountsSource`."""
+        self.gathered.settle()
+        for name, family in self._counted.items():
+            for labels, counts in family.counts():
+                yield HandedSeries(name, list(labels), counts)
+        yield from self.handlers.counted()
+
+    def go_on_with(self, told: list[dict[str, Any]]) -> None:
+        """Go on with what another server has counted. Raises ValueError for what is no message of it."""
+        for series in received(told):
+            self._go_on_with(series)
+
+    def _go_on_with(self, series: HandedSeries) -> None:
+        try:
+            if series.of is not None:
+                self._go_on_with_handlers(series, series.of)
+            elif (family := self._counted.get(series.name)) is not None:
+                family.add_counts(tuple(series.labels), series.counts)
+        except ValueError as error:
+            log.info("the metric %s begins anew: %s", series.name, error)
+
+    def _go_on_with_handlers(self, series: HandedSeries, of: OfHandler) -> None:
+        """Raises ValueError."""
+        if (source := self._sources.get((of.model, of.version))) is None:
+            self._handed[of.model, of.version].append(series)
+        elif not source.closed:
+            self.handlers.go_on(series, of, source)
 
     def _series(self, family: MetricFamily | None, known: dict[str, Any]) -> SampleTarget:
         if family is None:

@@ -85,7 +85,7 @@ class Children:
         return process.pid
 
     def __iter__(self) -> Iterator[Child]:
-        """In the order of their starts."""
+        """Iterate in the order of their starts."""
         return iter(self._children.values())
 
     def put(self, child: Child) -> None:

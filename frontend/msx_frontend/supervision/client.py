@@ -41,7 +41,7 @@ class Turn(NamedTuple):
         return any(note.get("old") for note in self.kept)
 
 
-class Line(NamedTuple):
+class OtherFrontend(NamedTuple):
     """`followed`: there is another frontend, at the other end of `sock`; else the server stops."""
 
     sock: socket.socket
@@ -56,9 +56,7 @@ class SupervisorClient:
         self._connection = connection
         connection.settimeout(PATIENCE)
         try:
-            hello, _ = self._ask(
-                "hello", version=VERSION, oldest=OLDEST, states=list(STATES), program=list(program())
-            )
+            hello, _ = self._ask("hello", version=VERSION, oldest=OLDEST, states=list(STATES), program=list(program()))
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         self.pid: int = hello["pid"]
@@ -77,11 +75,11 @@ class SupervisorClient:
         self.turn = Turn(**answer, line=socket.socket(fileno=line[0]) if line else None)
         return self.turn
 
-    def hand_over(self, limit: float, jobs: Sequence[str]) -> Line:
+    def hand_over(self, limit: float, jobs: Sequence[str]) -> OtherFrontend:
         """Let another frontend have the state folder; this one ends within `limit` seconds, and runs these jobs.
         Returns the line to the other one; at its end, which is that of the other one, ask again. Raises OSError."""
         answer, (fd,) = self._ask("hand_over", limit=limit, jobs=list(jobs))
-        return Line(socket.socket(fileno=fd), answer["followed"])
+        return OtherFrontend(socket.socket(fileno=fd), answer["followed"])
 
     def release(self, pids: Sequence[int]) -> None:
         """Let workers wait for the next frontend. Raises OSError."""

@@ -59,9 +59,11 @@ class SupervisorRequests:
         return reply if reply is None or isinstance(reply, Reply) else Reply(reply, [])
 
     def on_hello(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
-        frontend.spoken = spoken = min(message["version"], VERSION)
-        if spoken < max(OLDEST, message.get("oldest", message["version"])):
-            raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {message['version']}")
+        newest: int = message["version"]
+        oldest: int = message.get("oldest", newest)
+        frontend.spoken = spoken = min(newest, VERSION)
+        if spoken < max(OLDEST, oldest):
+            raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {newest}")
         frontend.program, frontend.states = Program(*message["program"]), message.get("states", ())
         serving = self._events.serving()
         if serving is not None and serving.program and is_overwritten(serving.program, frontend.program):

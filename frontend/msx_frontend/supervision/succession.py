@@ -21,9 +21,7 @@ from msx_frontend.supervision.wire import Message, send
 class Succession:
     """One frontend at most serves, one leaves, and one is to follow. See `FrontendEvents`."""
 
-    def __init__(
-        self, command: FrontendCommand, restarts: Restarts, children: Children, sockets: KeptSockets
-    ) -> None:
+    def __init__(self, command: FrontendCommand, restarts: Restarts, children: Children, sockets: KeptSockets) -> None:
         self.command, self._restarts, self._children, self._sockets = command, restarts, children, sockets
         self.frontend: FrontendProcess | None = None
         """It serves, or starts in order to."""
@@ -236,4 +234,3 @@ class Succession:
         elif self.frontend is None and not ends and self._restarts.is_due:
             self.start()
         return None
-

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import time
 from collections.abc import Mapping, Sequence
 
@@ -59,9 +58,9 @@ class Upgrade:
         self._answer({"pid": self.frontend.pid, "notice": notice})
 
     @property
-    def waiting(self) -> socket.socket | None:
-        """Connection of the command that waits for its end."""
-        return None if self._command is None else self._command.connection
+    def waiting(self) -> int | None:
+        """Descriptor of the command that waits for its end."""
+        return None if self._command is None else self._command.connection.fileno()
 
     def failed(self, code: int) -> None:
         """The new frontend has ended."""

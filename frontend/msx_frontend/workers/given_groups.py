@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.wire import Message
+from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_handover import Given, NotHandedOver, WorkerBusy
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.handed_group import described, name_of
+from msx_frontend.workers.handed_group import HandedSequence, described, name_of
 from msx_frontend.workers.handover_line import END, TAKE, LineMessage
 from msx_frontend.workers.replica import Replica
 
@@ -24,10 +25,12 @@ PAUSE = 0.5
 
 
 class HeldReplica(NamedTuple):
-    """`is_busy` tells whether requests wait that may need it: its model's, and those of its workflow."""
+    """`is_busy` tells whether requests wait that may need it: its model's, and those of its workflow. `leave` tells
+    which sequences of a stateful model the group has: they go on in the other frontend."""
 
     replica: Replica
     is_busy: Callable[[], bool]
+    leave: Callable[[BatchRunner], list[HandedSequence]]
 
 
 class GivenGroups:
@@ -70,6 +73,7 @@ class GivenGroups:
             self._supervisor.release(group.handover.leave())
             await group.drain(0)
             return LineMessage({})
+        given.group.sequences = held.leave(group.runner)
         log.info("worker %d goes over with %d requests", group.number, group.runner.busy)
         return LineMessage({"running": described(given.group)}, given.descriptors)
 

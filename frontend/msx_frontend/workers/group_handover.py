@@ -9,9 +9,10 @@ import time
 from contextlib import ExitStack
 from typing import NamedTuple
 
+from msx_frontend.job import Job
 from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.guests import Guests
-from msx_frontend.workers.handed_group import GAP, HandedGroup, Handing, memory_file
+from msx_frontend.workers.handed_group import GAP, HandedGroup, HandedSequence, Handing, memory_file
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.watchdog import Watchdog
 from msx_protocol import Loaded, MetricInfo
@@ -73,6 +74,13 @@ class GroupHandover:
         for rank, (data, control) in zip(self._ranks, handing.begun, strict=True):
             rank.resume(data, control)
         return handing.group
+
+    def sequences(self) -> list[tuple[HandedSequence, list[Job]]]:
+        """Sequences that were open, with those of their jobs that are not answered yet."""
+        if (handing := self._handing) is None:
+            return []
+        held = self._runner.in_flight.open
+        return [(one, [held[number][0] for number in one.running if number in held]) for one in handing.group.sequences]
 
     async def connect(self) -> None:
         """Connect to the other frontend, whose requests are restored. Raises OSError."""

@@ -26,6 +26,16 @@ class HandedBatch(msgspec.Struct):
     jobs: list[tuple[int, int]]
 
 
+class HandedSequence(msgspec.Struct):
+    """An open sequence whose state the group has. `left`: seconds until it is too old; None without such a limit.
+    `closing`: a request ends it. `running`: numbers of its jobs that are not answered yet."""
+
+    id: str
+    left: float | None
+    closing: bool
+    running: list[int]
+
+
 class HandedGroup(msgspec.Struct):
     """`loaded` and `forms` are what its rank 0 has told. `number` is that of the last request that was sent."""
 
@@ -34,6 +44,7 @@ class HandedGroup(msgspec.Struct):
     number: int
     batches: list[HandedBatch]
     ranks: int
+    sequences: list[HandedSequence] = []
 
 
 class Handing(NamedTuple):

@@ -14,8 +14,9 @@ from msx_frontend.supervision.wire import Message, close_all, receive, send
 
 log = logging.getLogger("msx.workers")
 
-TAKE, END = "take", "end"
-"""Requests of the frontend that follows: a group as it runs; or that it ends, because another one takes its place."""
+TAKE, END, COUNTS, BEGUN = "take", "end", "counts", "begun"
+"""Requests of the frontend that follows: a group as it runs; that it ends, because another one takes its place; what
+the metrics have counted, which the one before tells it, too, from then on; and that it has all that it wants."""
 PATIENCE = 10.0
 """Seconds for the rest of a message that has begun, and for one to be taken: the loop waits meanwhile."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from operator import itemgetter
 from pathlib import Path
@@ -20,8 +21,9 @@ from msx_frontend.devices import kept_leases
 from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.program import Program, is_overwritten, program
+from msx_frontend.supervision.wire import Message
 from msx_frontend.workers.handed_group import Handing, name_of, received
-from msx_frontend.workers.handover_line import END, TAKE, HandoverLine, LineEnded, LineMessage
+from msx_frontend.workers.handover_line import BEGUN, COUNTS, END, TAKE, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, socket_pair
@@ -31,6 +33,10 @@ from msx_protocol import PROTOCOL_VERSION, Load
 log = logging.getLogger("msx.workers")
 
 Note = dict[str, Any]
+Counted = Callable[[list[dict[str, Any]]], None]
+
+COUNTS_LIMIT = 5.0
+"""Seconds to wait for an answer of the frontend before this one about its counts."""
 
 
 def fingerprint(spec: GroupSpec) -> str:
@@ -65,11 +71,33 @@ class KeptGroups:
     """Groups by model, version and place. One that is not asked for is ended by the supervisor, after
     `keep_groups` seconds."""
 
-    def __init__(self, supervisor: SupervisorClient) -> None:
-        self._supervisor = supervisor
+    def __init__(self, supervisor: SupervisorClient, counted: Counted) -> None:
+        """`counted` hears what the metrics of the frontend before this one have counted."""
+        self._supervisor, self._counted = supervisor, counted
         self._waiting = list(supervisor.turn.kept)
+        self._lost: set[tuple[str, str]] = set()
+        """Models and versions of which a group that ran has not gone over."""
         self._endings: set[asyncio.Task[LineMessage | None]] = set()
-        self._line = None if supervisor.turn.line is None else HandoverLine(supervisor.turn.line)
+        self._line = None if supervisor.turn.line is None else HandoverLine(supervisor.turn.line, self._told)
+
+    async def go_on_counting(self) -> None:
+        """Go on with the counts of the frontend before this one. Returns when it has told all, or has ended."""
+        with contextlib.suppress(LineEnded, TimeoutError):
+            while self._line is not None:
+                answer = await asyncio.wait_for(self._line.ask(ask=COUNTS), COUNTS_LIMIT)
+                if not answer.members.get(COUNTS):
+                    return
+                await self._told(answer.members)
+
+    async def begun(self) -> None:
+        """The frontend before this one need not wait for further questions."""
+        with contextlib.suppress(LineEnded, TimeoutError):
+            if self._line is not None:
+                await asyncio.wait_for(self._line.ask(ask=BEGUN), COUNTS_LIMIT)
+
+    async def _told(self, message: Message) -> LineMessage:
+        self._counted(message.get(COUNTS, []))
+        return LineMessage({})
 
     def leases(self) -> list[KeptLease]:
         """Leases of those that are waiting, one for each group."""
@@ -79,6 +107,12 @@ class KeptGroups:
         """How many workers of this version there are, as their highest place says."""
         places = [note["group"][2] for note in self._supervisor.turn.kept if note["group"][:2] == [model, version]]
         return max(places, default=-1) + 1
+
+    def has_lost(self, model: str, version: str) -> bool:
+        """Its workers' sequences are not known any more: the frontend before this one has crashed, or a worker starts
+        anew."""
+        turn = self._supervisor.turn
+        return (model, version) in self._lost or (turn.follows and turn.line is None)
 
     def close(self) -> None:
         if self._line is not None:
@@ -107,6 +141,7 @@ class KeptGroups:
                 break
         for group in found:
             if not ranks:
+                self._lost.add((spec.load.model_name, spec.load.model_version))
                 log.info("worker %d starts anew: what process %d has is not the same", spec.worker, group[0]["pid"])
             await self._end(spec, group, makes_room=not ranks)
         return ranks
@@ -198,6 +233,7 @@ class KeptGroups:
             stdout=PipeStream(stdout),
             stderr=PipeStream(stderr),
             release=Program(*note["program"]).version,
+            old=note.get("old", False),
         )
 
 

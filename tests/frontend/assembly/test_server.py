@@ -19,7 +19,7 @@ from msx_frontend.deferred.book import WantedJob
 from msx_frontend.deferred.records import Deferred
 from msx_frontend.models.state.store import StateStore
 from msx_frontend.models.versions.model_version import ModelVersion
-from msx_frontend.supervision.client import SupervisorClient
+from msx_frontend.supervision.client import OtherFrontend, SupervisorClient
 from msx_net.grpc.listen import GrpcListenError
 from msx_net.listening.address import Address
 from msx_net.listening.bind import ListenError
@@ -98,13 +98,13 @@ def test_the_limit_of_mindspore_servings_requests_is_a_key(tmp_path: Path) -> No
 
 
 class NextFrontend(SupervisorClient):
-    """A supervisor, and a frontend that follows, which asks for nothing."""
+    """A supervisor that lets nobody follow."""
 
     def __init__(self) -> None:
         self.near, self.far = socket.socketpair()
 
-    def hand_over(self, limit: float, jobs: Sequence[str]) -> socket.socket:
-        return self.near
+    def hand_over(self, limit: float, jobs: Sequence[str]) -> OtherFrontend:
+        return OtherFrontend(self.near, followed=False)
 
 
 async def hand_over(server: Server, limit: float) -> None:

@@ -473,10 +473,9 @@ def take_over(bench: Bench, group: Group, *given: tuple[HandedSequence, list[Job
 async def test_another_frontend_goes_on_with_the_sequences_of_a_group() -> None:
     first, second = Group(), Group()
     before = Bench(first, second, sequence_timeout_msec=600_000)
-    for id in "ab":
+    for id, group in (("a", first), ("b", second)):
         before.submit(f"{id}1", id)
-        before.finish(first)
-        before.finish(second)
+        before.finish(group)
     (one,) = handed(before, first)
     assert (one.id, one.closing, one.running) == ("a", False, [])
     assert one.left is not None
@@ -548,7 +547,9 @@ async def test_one_that_has_left_ends_by_no_time_limit() -> None:
 async def test_after_a_crash_unknown_sequences_may_have_been_open() -> None:
     bench = Bench(Group(), sequence_max_idle_msec=50)
     bench.dispatcher.sequences.open.lose()
-    bench.refused("a2", "a", match="the server or its worker was restarted.*begin it anew with the header Seq-Start: true")
+    bench.refused(
+        "a2", "a", match="the server or its worker was restarted.*begin it anew with the header Seq-Start: true"
+    )
     bench.submit("b1", "b", "Seq-Start")
     while bench.dispatcher.sequences.open.why_ended("a"):
         await asyncio.sleep(0.001)

@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -110,7 +111,8 @@ def test_nobody_waits_for_those_that_say_nothing(door: Door, monkeypatch: pytest
     door.look()
     assert len(door.orders.watched) == module.MOST
     assert door.orders.seconds_left
-    monkeypatch.setattr(module.time, "monotonic", lambda now=module.time.monotonic(): now + module.LIMIT + 1)
+    later = time.monotonic() + module.LIMIT + 1
+    monkeypatch.setattr(time, "monotonic", lambda: later)
     assert door.orders.seconds_left == 0
     door.orders.refuse_slow()
     for command in silent:

@@ -25,7 +25,7 @@ from msx_frontend.supervision.replacement import Replacement
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.state import StateError, SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.wire import Message
+from msx_frontend.supervision.wire import Message, close_all
 
 
 class Parts:
@@ -52,17 +52,41 @@ class Parts:
         self.restarts.started()
         self.restarts.crashed()
 
+    @property
+    def held(self) -> Iterator[socket.socket]:
+        """Sockets that its parts own."""
+        yield from (frontend.connection for frontend in self.succession.all())
+        yield from (child.line for child in self.children)
+        if self.succession.orders is not None:
+            yield self.succession.orders.listening
+        if self.succession.leaving is not None and self.succession.leaving.line is not None:
+            yield self.succession.leaving.line
+
 
 @pytest.fixture
 def passed() -> Iterator[Message]:
-    """The state of a full server, whose descriptors are open."""
+    """The state of a full server, whose descriptors are open, and nobody's."""
     parts, ends = Parts(), [socket.socketpair() for _ in range(6)]
     parts.fill(near for near, _ in ends)
-    yield json.loads(json.dumps(parts.state.describe()))
+    state: Message = json.loads(json.dumps(parts.state.describe()))
+    for held in parts.held:
+        held.detach()
+    yield state
+    close_all(descriptors(state))
+    for _, far in ends:
+        far.close()
 
 
-def test_the_next_program_has_the_whole_state(passed: Message) -> None:
-    next_one = Parts()
+@pytest.fixture
+def next_one() -> Iterator[Parts]:
+    """The supervisor of the next program."""
+    parts = Parts()
+    yield parts
+    for held in parts.held:
+        held.detach()
+
+
+def test_the_next_program_has_the_whole_state(passed: Message, next_one: Parts) -> None:
     next_one.state.restore(passed)
     assert json.loads(json.dumps(next_one.state.describe())) == passed
     serving = next_one.succession.frontend
@@ -80,19 +104,18 @@ def test_each_descriptor_is_known_once(passed: Message) -> None:
         os.fstat(fd)
 
 
-def test_a_state_of_another_version_changes_nothing(passed: Message) -> None:
-    next_one = Parts()
+def test_a_state_of_another_version_changes_nothing(passed: Message, next_one: Parts) -> None:
     with pytest.raises(StateError, match="it does not read a state of version 9"):
         next_one.state.restore({**passed, "version": 9})
     assert next_one.succession.all() == []
 
 
 def test_a_frontend_that_speaks_an_older_version_stays_with_its_supervisor(
-    passed: Message, monkeypatch: pytest.MonkeyPatch
+    passed: Message, next_one: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "OLDEST", 99)
     with pytest.raises(StateError, match=r"it does not speak version \d+, which a frontend that runs speaks"):
-        Parts().state.restore(passed)
+        next_one.state.restore(passed)
 
 
 def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
@@ -101,7 +124,7 @@ def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
     error = Replacement([]).become(str(tmp_path / "none"), {}, [kept], waiting, {})
     assert isinstance(error, FileNotFoundError)
     assert len(os.listdir("/proc/self/fd")) == before
-    assert not (os.get_inheritable(kept) or os.get_inheritable(waiting))
+    assert not any(map(os.get_inheritable, (kept, waiting)))
     os.close(kept)
     os.close(waiting)
 

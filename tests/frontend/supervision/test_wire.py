@@ -82,5 +82,5 @@ def test_what_is_too_large_is_refused_on_both_sides(
     with pytest.raises(OSError, match=r"a message of 14 bytes with 0 descriptors is too large"):
         send(pair[0], {"a": "12345"})
     pair[0].sendall(wire.HEAD.pack(11, 0))
-    with pytest.raises(OSError, match=r"a message of 11 bytes is too large"):
+    with pytest.raises(OSError, match=r"a message of 11 bytes with 0 descriptors is too large"):
         receive(pair[1])

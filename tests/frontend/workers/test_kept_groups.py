@@ -42,7 +42,7 @@ class Found(KeptGroups):
 
     def __init__(self, notes: list[dict[str, Any]], line: socket.socket | None = None) -> None:
         client: Any = SimpleNamespace(turn=Turn(follows=True, kept=notes, line=line))
-        super().__init__(client)
+        super().__init__(client, lambda counts: None)
         self.gone: list[int] = []
         self.ranks: dict[int, FoundRank] = {}
 

@@ -130,6 +130,7 @@ class Supervisor:
         if self.dispatcher.routed is None:
             metrics = self._metrics
             self.dispatcher.routed = routed_jobs(self._config, group.capabilities, group.runner, lambda: metrics.text)
+        self.dispatcher.sequences.take_over(group.runner, group.handover.sequences())
         self.dispatcher.group_ready(group.runner)
         self._put_to_sleep(group)
 

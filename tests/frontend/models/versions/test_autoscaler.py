@@ -405,7 +405,7 @@ def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
         clock = await clocked(harness, 1, 3, stateful)
         await harness.management.scale("m", None, 3, 3, wait=True)
         await harness.management.scale("m", None, 1, 3, wait=True)
-        key = clock.version.queue.dispatcher._sequences._keys.id
+        key = clock.version.queue.dispatcher.sequences._keys.id
         jobs = [harness.submit() for _ in range(3)]
         for number, job in enumerate(jobs):
             assert dict(job.headers)[key], number
@@ -414,7 +414,7 @@ def test_a_worker_with_an_open_sequence_stays(tmp_path: Path) -> None:
         clock.run(60)
         assert clock.version.workers.ready == 3
         assert clock.described["wanted"] == 1
-        sequences = clock.version.queue.dispatcher._sequences
+        sequences = clock.version.queue.dispatcher.sequences
         for sequence in sequences.open:
             sequences._end(sequence, "it is over")
         clock.run(1)

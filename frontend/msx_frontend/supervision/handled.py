@@ -1,0 +1,7 @@
+"""Signals that a supervisor handles."""
+
+import signal
+
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
+HANDED_ON = (*ENDING, signal.SIGHUP, signal.SIGUSR1)
+HANDLED = (*HANDED_ON, signal.SIGUSR2, signal.SIGCHLD)
