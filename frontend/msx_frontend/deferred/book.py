@@ -39,7 +39,7 @@ SHORT = 1000
 SHARE = 0.5
 """The part of all jobs, and of their bytes, that one named key may have."""
 
-AT_ONCE = 500
+AT_ONCE = 200
 """Jobs that are read at once, so that neither the loop nor the store is held by all of them."""
 
 Also = Callable[[Records, float], None]

@@ -21,6 +21,7 @@ from msx_frontend.deferred.late_runs import KeyOf, LateRuns
 from msx_frontend.deferred.records import Deferred, LateReply
 from msx_frontend.deferred.retries import Retries
 from msx_frontend.deferred.tasks import Tasks
+from msx_frontend.deferred.uncollected import uncollected
 from msx_frontend.store.errors import StoreUnavailable
 from msx_frontend.store.records import DAY
 from msx_net.http.direct import Direct
@@ -54,7 +55,8 @@ class DeferredJobs:
         """Take up the jobs that an earlier server has accepted, and run them as requests of this listener; but for
         those that run `elsewhere`."""
         self._runs = LateRuns(direct, self._limit, self._key_of, CLIENT)
-        await self._take_up(elsewhere)
+        with uncollected():
+            await self._take_up(elsewhere)
         self._next()
         await self.callbacks.begin()
 

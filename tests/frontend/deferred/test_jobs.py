@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import gzip
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -615,9 +616,11 @@ def test_many_open_jobs_are_read_in_parts_beside_the_loop(tmp_path: Path, monkey
     """And once each, however often the server looks what the one before it does."""
     monkeypatch.setattr("msx_frontend.deferred.book.AT_ONCE", 2)
     threads: list[str] = []
+    collects: set[bool] = set()
 
     def decode(head: bytes) -> JobHead:
         threads.append(threading.current_thread().name)
+        collects.add(gc.isenabled())
         return decode_head(head)
 
     async def test() -> None:
@@ -627,6 +630,7 @@ def test_many_open_jobs_are_read_in_parts_beside_the_loop(tmp_path: Path, monkey
             next_one = DeferredJobs(JobBook(served.store, 1.0, 100, 1 << 20), 0, 10_000, key_of)
             await next_one.begin(served.speaker.app.direct(), made[:1])
             assert threads == ["msx-store"] * 5
+            assert (collects, gc.isenabled()) == ({False}, True)
             made.append(await served.defer())
             threads.clear()
             await next_one.look_elsewhere(over=False)
