@@ -14,11 +14,13 @@ STRIDE = 64
 
 
 class BlockPlacement(NamedTuple):
-    """`cached` tokens are in the cache, once the steps `before` have been executed."""
+    """`cached` tokens are in the cache, once the steps `before` have been executed. Where the text has `parts` tokens
+    in the cache, its state is to be kept; 0: nowhere."""
 
     slot: int
     cached: int
     before: list[Preparation]
+    parts: int = 0
 
 
 @dataclass(slots=True)
@@ -57,8 +59,15 @@ class BlockPool(Protocol):
     def grow(self, slot: int, length: int) -> list[Preparation] | None:
         """Makes room for `length` tokens, after these steps. None: there is not enough room."""
 
+    def begin(self, slot: int) -> None:
+        """A step on the slot was decided: behind it, the slot holds more of its text."""
+
     def wrote(self, slot: int, length: int) -> None:
         """The first `length` tokens of the slot are in the cache: other sequences may share them."""
+
+    def kept(self, slot: int, length: int) -> None:
+        """The state behind `length` tokens is kept from now on; 0: the one that is kept now will soon be another one.
+        Only where `parts` was given."""
 
     def free(self, slot: int) -> None:
         """Frees the slot. Its content is kept as long as there is room."""

@@ -52,6 +52,8 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
             f"cannot be divided over tensorParallel: {ranks} ranks; use pipelineStages"
         )
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
+    if config.delta is not None:
+        sizes["linear_num_key_heads"] = config.delta.key_heads
     if config.experts is not None:
         sizes |= {"num_experts": config.experts.count} if config.experts.whole else {}
         sizes |= {} if config.experts.whole else {"moe_intermediate_size": config.experts.inner}
@@ -64,6 +66,15 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
                 f"config.json, {key}: {size} cannot be divided evenly over tensorParallel: {ranks} ranks; "
                 "choose a divisor"
             )
+
+
+def check_forgets(named: str, config: DecoderConfig) -> None:
+    """Check that a model can take back tokens that it has read. Raises HandlerLoadError, in which it is `named` so."""
+    if config.delta is not None:
+        raise HandlerLoadError(
+            f"{named} is a {config.model_type}, whose states do not forget a draft token that was wrong: leave "
+            "speculative out, or take another model"
+        )
 
 
 def check_same_tokens(named: str, draft: DecoderConfig, of: DecoderConfig) -> None:

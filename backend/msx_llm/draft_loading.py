@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from msx_core.config import SpeculativeOptions
-from msx_llm.division import check_same_tokens
+from msx_llm.division import check_forgets, check_same_tokens
 from msx_llm.draft_model import DraftModel
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
@@ -20,11 +20,14 @@ ALONE = "alone"
 
 def draft_config(folder: Path, options: SpeculativeOptions | None, of: DecoderConfig) -> DecoderConfig | None:
     """The configuration of the small model; None if there is none. Raises HandlerLoadError."""
+    if options is not None:
+        check_forgets("speculative: the model", of)
     if options is None or options.method != "draft":
         return None
     own = draft_folder(folder, options)
     config = read_config(own)
     check_same_tokens(f"speculative.model: {options.model}", config, of)
+    check_forgets(f"speculative.model: {options.model}", config)
     return config
 
 

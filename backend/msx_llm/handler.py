@@ -38,7 +38,7 @@ from msx_llm.models.registry import read_config
 from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
 from msx_llm.step import ChoosingRunner, LaterCompilingRunner, MixingRunner, SleepingRunner, decode, execute
-from msx_llm.steps import EngineRunner, StartedSteps, StartingRunner
+from msx_llm.steps import EngineRunner, StartedSteps, StartingRunner, StatefulRunner
 from msx_llm.text import Tokenizer
 from msx_llm.text.defaults import sampling_defaults
 from msx_llm.text.parsers import check_parsers, read_chat
@@ -181,7 +181,9 @@ class TextGenerator(TextGenerationHandler):
         layout = {"pipeline_stages": self.stages, "tensor_parallel": self.tensor_parallel}
         held = {"context_length": self.limits.context, "concurrent_texts": self.limits.slots}
         left = {} if self.later is None else {"graphs_to_compile": self.later.uncompiled}
-        return {**super().describe(), **held, **layout, **left}
+        stateful = isinstance(self.runner, StatefulRunner) and self.runner.keeps_states
+        reused = {"prefix_cache": "ends of texts, and where they part"} if stateful else {}
+        return {**super().describe(), **held, **layout, **left, **reused}
 
     async def close(self) -> None:
         if self.context.rank == 0:

@@ -40,10 +40,36 @@ class EngineLimits:
         return self.slot_buckets[-1]
 
 
-def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory: int) -> EngineLimits:
-    """`token_bytes`: keys and values of one token on one rank; `memory`: bytes that a rank has for all of them. Raises
-    HandlerLoadError if the yaml asks for more than the model or `cacheMemory` allows."""
-    budget = memory // token_bytes
+@dataclass(frozen=True)
+class CacheBudget:
+    """Bytes that a rank has for all texts, that keys and values of one `token` take, and the states of one `text`."""
+
+    memory: int
+    token: int
+    text: int
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a text that is alone."""
+        return max(self.memory - self.text, 0) // max(self.token, 1)
+
+    def texts(self, context: int) -> int:
+        """How many texts of this length it holds."""
+        return self.memory // max(context * self.token + self.text, 1)
+
+    @property
+    def held(self) -> str:
+        beside = f" beside {self.text / (1 << 20):.1f} MiB of states" if self.text else ""
+        return f"{self.longest} tokens{beside}"
+
+
+def limits_of(
+    config: ModelConfig, model_context: int, token_bytes: int, memory: int, text_bytes: int = 0
+) -> EngineLimits:
+    """`token_bytes`: keys and values of one token on one rank; `text_bytes`: what a text has beside them; `memory`:
+    bytes that a rank has for all of them. Raises HandlerLoadError if the yaml asks for more than the model or
+    `cacheMemory` allows."""
+    budget = CacheBudget(memory, token_bytes, text_bytes)
     context = _context(config, model_context, budget)
     slots = _slot_buckets(config, context, budget)
     total = config.max_batch_total_tokens or slots[-1] * context
@@ -62,14 +88,15 @@ def limits_of(config: ModelConfig, model_context: int, token_bytes: int, memory:
     )
 
 
-def _context(config: ModelConfig, model_context: int, budget: int) -> int:
+def _context(config: ModelConfig, model_context: int, budget: CacheBudget) -> int:
     wanted = config.max_total_tokens
     if wanted is None:
         return _longest(model_context, budget)
     check_context(config, model_context)
-    if wanted > budget:
+    if budget.texts(wanted) < 1:
+        held = budget.held if budget.text else budget.longest
         raise HandlerLoadError(
-            f"maxTotalTokens: {wanted} tokens do not fit the memory for keys and values, which holds {budget}: give "
+            f"maxTotalTokens: {wanted} tokens do not fit the memory for keys and values, which holds {held}: give "
             "more by cacheMemory or cacheFraction, or less context"
         )
     return wanted
@@ -82,21 +109,21 @@ def check_context(config: ModelConfig, model_context: int) -> None:
         raise HandlerLoadError(f"maxTotalTokens: {wanted} is more than the model's context of {model_context} tokens")
 
 
-def _longest(model_context: int, budget: int) -> int:
+def _longest(model_context: int, budget: CacheBudget) -> int:
     """The model's own context, or the largest power of two of which several fit the memory."""
     context = model_context
-    while context > SHORTEST and context * ENOUGH_SLOTS > budget:
+    while context > SHORTEST and budget.texts(context) < ENOUGH_SLOTS:
         context = 1 << (context - 1).bit_length() - 1
-    if context > budget:
+    if budget.texts(context) < 1:
         raise HandlerLoadError(
-            f"the memory for keys and values holds {budget} tokens, which is not even one text of {context}: give more "
+            f"the memory for keys and values holds {budget.held}, which is not even one text of {context}: give more "
             "by cacheMemory or cacheFraction"
         )
     return context
 
 
-def _slot_buckets(config: ModelConfig, context: int, budget: int) -> tuple[int, ...]:
-    return _up_to(config.slot_buckets or SLOTS, min(budget // context, config.max_concurrent))
+def _slot_buckets(config: ModelConfig, context: int, budget: CacheBudget) -> tuple[int, ...]:
+    return _up_to(config.slot_buckets or SLOTS, min(budget.texts(context), config.max_concurrent))
 
 
 def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:

@@ -66,6 +66,9 @@ class PagedPool:
         table.blocks += [self._new() for _ in range(more)]
         return [self._assign(slot)] if more > 0 else []
 
+    def begin(self, slot: int) -> None:
+        """Keys and values of the tokens before stay what they are."""
+
     def wrote(self, slot: int, length: int) -> None:
         table, size = self._tables[slot], self.block
         while (len(table.names) + 1) * size <= length:
@@ -75,6 +78,9 @@ class PagedPool:
             table.names.append(name)
             if name not in self._named:
                 self._named[name], self._names[table.blocks[number]] = table.blocks[number], name
+
+    def kept(self, slot: int, length: int) -> None:
+        return None
 
     def free(self, slot: int) -> None:
         """The end of a prefix is dropped before its beginning."""

@@ -12,13 +12,18 @@ from msx_llm.limits import EngineLimits, check_context, limits_of
 from msx_llm.memory import measured_budget, stated_budget
 from msx_llm.models.config import DecoderConfig
 from msx_llm.paged import PagedPool
+from msx_llm.state_pool import StatePool
 from msx_llm.step import PagedRunner, StepRunner
+from msx_llm.steps import StatefulRunner
 from msx_sdk import Context
 from msx_sdk.mindspore import Parallel
 
 
 def pool_of(runner: StepRunner, slots: int) -> BlockPool | None:
-    """A paged pool if the device's cache is paged; otherwise the engine uses contiguous slots."""
+    """A paged pool if the device's cache is paged, and one that knows of states where texts have some; otherwise the
+    engine uses contiguous slots."""
+    if isinstance(runner, StatefulRunner) and runner.keeps_states:
+        return StatePool(slots, runner.limits.batch_total, runner.limits.block)
     return PagedPool(slots, runner.blocks, runner.block) if isinstance(runner, PagedRunner) else None
 
 
@@ -36,14 +41,15 @@ def planned(
     """
     token = config.token_bytes(parallel.stages, parallel.tp_size, parallel.target)
     token += 0 if drafting is None else drafting.token_bytes(1, 1, parallel.target)
+    text = config.text_bytes(parallel.stages, parallel.tp_size, parallel.target)
     drafts = draft_weights(drafting, parallel)
     check_context(yaml, config.context)
     if (budget := stated_budget(yaml, parallel.target)) is not None:
-        limits = limits_of(yaml, config.context, token, budget)
+        limits = limits_of(yaml, config.context, token, budget, text)
         return lambda weights: limits
 
     def measured(weights: int) -> EngineLimits:
-        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights + drafts))
+        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights + drafts), text)
         keep_graphs(context, str(limits))  # which the device's memory may change from start to start
         return limits
 

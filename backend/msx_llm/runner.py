@@ -35,6 +35,8 @@ def load_runner(
     HandlerLoadError if the model cannot be divided like this, or cannot generate."""
     check_generates(config)
     check_division(config, parallel)
+    if kernels is None:
+        engine_device(parallel.target).check_model(config)
     parts = DecoderParts(parallel, kernels or engine_device(parallel.target).kernels(config), adapters)
     with without_data():
         decoder = Decoder(config, parts, own_layers(config, parallel))

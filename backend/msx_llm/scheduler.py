@@ -10,7 +10,7 @@ from msx_llm.pace import PrefillPace
 from msx_llm.patience import pass_by
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculator import Drafts, Speculator
-from msx_llm.step import UNREAD, Mixed, Prefill, Step, Stretch
+from msx_llm.step import UNREAD, KeepState, Mixed, Prefill, Step, Stretch
 from msx_llm.step_plan import StepPlan, Written
 from msx_llm.step_rows import chunk, decode_step, preparation, rows_of
 from msx_llm.waiting import WaitingTexts, last_in_turn
@@ -113,6 +113,10 @@ class Scheduler:
             if sequence.slot is not None and not sequence.finished:
                 sequence.computed += more
                 self._share_keys(sequence, sequence.computed)
+                if sequence.parts and sequence.computed == sequence.parts:
+                    sequence.before.append(KeepState(sequence.slot))
+                    sequence.parts = 0
+                    self._pool.kept(sequence.slot, 0)
                 if sequence.drafts is not None:
                     sequence.drafts.read(sequence.tokens, sequence.computed)
 
@@ -200,12 +204,16 @@ class Scheduler:
     def _prepare(self, sequences: list[TokenSequence]) -> StepPlan | None:
         for sequence in sequences:
             if sequence.before:
-                return self._launch(sequence.before.pop(0), [sequence])
+                step = sequence.before.pop(0)
+                plan = self._launch(step, [sequence])
+                if isinstance(step, KeepState):
+                    self._pool.kept(step.slot, sequence.computed)
+                return plan
         return None
 
     def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
         """A prefill step; None if decoding comes first."""
-        left = min(sequence.left, self._chunk)
+        left = min(sequence.left, self._chunk, sequence.until_parts)
         decoding = [other for other in self.running if other.left <= 1 and _paces(other, sequence)]
         count = self.pace.piece(left)
         if decoding:
@@ -296,6 +304,8 @@ class Scheduler:
         self._turns += 1
         for sequence in sequences:
             sequence.in_flight, sequence.turn = True, self._turns
+            if sequence.slot is not None:
+                self._pool.begin(sequence.slot)
         return StepPlan(step, sequences, drafts or [])
 
 

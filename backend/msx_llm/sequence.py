@@ -31,6 +31,8 @@ class TokenSequence:
     computed: int = 0
     before: list[Preparation] = field(default_factory=list)
     """Steps to be executed before the next token of this sequence."""
+    parts: int = 0
+    """Where other texts go on in other ways: the state behind so many tokens is to be kept; 0: none is."""
     in_flight: bool = False
     finished: bool = False
     cached: int | None = None
@@ -69,14 +71,19 @@ class TokenSequence:
         return len(self.tokens) - self.computed
 
     @property
+    def until_parts(self) -> int:
+        """How many tokens may be computed at once, so that a state can be kept where texts part."""
+        return self.parts - self.computed if self.computed < self.parts else self.left
+
+    @property
     def made(self) -> int:
         """Tokens that were generated, and read."""
         return len(self.tokens) - self.prompt - (self.tokens[-1] == UNREAD)
 
-    def place(self, slot: int, cached: int, before: list[Preparation]) -> None:
-        self.slot, self.computed, self.before = slot, cached, before
+    def place(self, slot: int, cached: int, before: list[Preparation], parts: int = 0) -> None:
+        self.slot, self.computed, self.before, self.parts = slot, cached, before, parts
         if self.cached is None:
             self.cached = cached
 
     def displace(self) -> None:
-        self.slot, self.computed, self.before = None, 0, []
+        self.slot, self.computed, self.before, self.parts = None, 0, [], 0

@@ -60,6 +60,9 @@ class SlotPool:
         self.used += more
         return []
 
+    def begin(self, slot: int) -> None:
+        """Keys and values of the tokens before stay what they are."""
+
     def wrote(self, slot: int, length: int) -> None:
         held, size = self._held[slot], self.block
         held.length = length
@@ -68,6 +71,9 @@ class SlotPool:
             name = chained(held.names[-1] if held.names else held.root, held.tokens[start : start + size])
             held.names.append(name)
             self._holders.setdefault(name, {})[slot] = None
+
+    def kept(self, slot: int, length: int) -> None:
+        return None
 
     def free(self, slot: int) -> None:
         held = self._held[slot]

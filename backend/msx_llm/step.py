@@ -33,7 +33,8 @@ class Decode(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class CopyPositions(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """Copies positions [0, `length`) of one slot to another."""
+    """Copies positions [0, `length`) of one slot to another, and the state behind them where texts have states: within
+    a slot the state alone."""
 
     source: int
     target: int
@@ -82,7 +83,13 @@ class Wake(msgspec.Struct, frozen=True, array_like=True, tag=10):
     """Reads what `Sleep` released."""
 
 
-Preparation = CopyPositions | AssignBlocks | Stretch | Adapt | Recount
+class KeepState(msgspec.Struct, frozen=True, array_like=True, tag=11):
+    """Keeps the state of a slot's text as it is now, beside those to come. Only if texts have states."""
+
+    slot: int
+
+
+Preparation = CopyPositions | AssignBlocks | Stretch | Adapt | Recount | KeepState
 
 
 class TokenChunk(msgspec.Struct, frozen=True, array_like=True):
@@ -105,7 +112,7 @@ class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     before: tuple[Preparation, ...] = ()
 
 
-Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount | Sleep | Wake
+Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount | KeepState | Sleep | Wake
 
 
 class StepRunner(Protocol):
@@ -160,6 +167,13 @@ class CopyingRunner(Protocol):
     """Slots are memory of their own, so that a prefix must be copied."""
 
     def copy(self, source: int, target: int, length: int) -> None: ...
+
+
+@runtime_checkable
+class StateKeepingRunner(Protocol):
+    """Texts may have states."""
+
+    def keep_state(self, slot: int) -> None: ...
 
 
 @runtime_checkable
@@ -247,6 +261,8 @@ def prepare(runner: StepRunner, step: Step) -> None:
         runner.recount(step.slot, step.ids, step.counts)
     elif isinstance(step, AssignBlocks) and isinstance(runner, PagedRunner):
         runner.assign(step.slot, step.blocks)
+    elif isinstance(step, KeepState) and isinstance(runner, StateKeepingRunner):
+        runner.keep_state(step.slot)
     elif isinstance(step, Sleep) and isinstance(runner, SleepingRunner):
         runner.sleep(step.weights)
     elif isinstance(step, Wake) and isinstance(runner, SleepingRunner):

@@ -34,6 +34,14 @@ class EngineRunner(StartingRunner, Protocol):
 
 
 @runtime_checkable
+class StatefulRunner(Protocol):
+    """One whose texts may have states, of which the cache has the last one alone."""
+
+    limits: EngineLimits
+    keeps_states: bool
+
+
+@runtime_checkable
 class StartingMixer(Protocol):
     """One that may also start steps of any number of tokens for each of several slots."""
 

@@ -7,7 +7,7 @@ TORCHSERVES_VLLM = ("vllm_handler", "ts.torch_handler.vllm_handler")
 WRITERS = frozenset({GENERATES, "vllm", *TORCHSERVES_VLLM})
 """Handlers that are known to make texts of most models, before a worker has said what it does."""
 
-OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_vl", "qwen3_vl_moe")
+OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
 """Models of pictures and texts, of which MSX's own engine serves the text part."""
 DECODERS = (
     "llama",
@@ -16,6 +16,9 @@ DECODERS = (
     "qwen2_moe",
     "qwen3",
     "qwen3_moe",
+    "qwen3_next",
+    "qwen3_5_text",
+    "qwen3_5_moe_text",
     "deepseek_v2",
     "deepseek_v3",
     "gpt_oss",

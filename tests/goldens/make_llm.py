@@ -74,6 +74,16 @@ EXPERTS_OF_GLM = {
     "n_shared_experts": 1,
     "first_k_dense_replace": 1,
 }
+NETS: dict[str, Any] = TOKENS_OF_TEXTS | {
+    "num_hidden_layers": 3,
+    "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+    "head_dim": 16,
+    "linear_key_head_dim": 16,
+    "linear_value_head_dim": 12,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25},
+}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
@@ -212,6 +222,15 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         torch.bfloat16,
     ),
 }
+CASES |= {
+    "qwen3_next": (
+        "Qwen3Next",
+        NETS | EXPERTS | {"shared_expert_intermediate_size": 24, "mlp_only_layers": [0]},
+        torch.bfloat16,
+    ),
+    "qwen3_5_text": ("Qwen3_5Text", NETS | {"linear_conv_kernel_dim": 3}, torch.bfloat16),
+    "qwen3_5_moe_text": ("Qwen3_5MoeText", NETS | EXPERTS | {"shared_expert_intermediate_size": 24}, torch.bfloat16),
+}
 
 ROPE_OF_PICTURES = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}
 EYES_OF_QWEN = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "out_hidden_size": 32}
@@ -228,6 +247,11 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         },
     ),
     "qwen2_5_vl": ("Qwen2_5_VL", {"rope_parameters": ROPE_OF_PICTURES}, EYES_OF_QWEN | {"fullatt_block_indexes": [0]}),
+    "qwen3_5": (
+        "Qwen3_5",
+        NETS | {"rope_parameters": NETS["rope_parameters"] | {"mrope_section": [1, 1, 0], "mrope_interleaved": True}},
+        EYES_OF_QWEN | {"num_position_embeddings": 16},
+    ),
     "qwen3_vl": (
         "Qwen3VL",
         {"head_dim": 8, "rope_parameters": ROPE_OF_PICTURES | {"mrope_interleaved": True}},

@@ -21,6 +21,7 @@ from msx_llm.limits import EngineLimits
 from msx_llm.paged import PagedPool
 from msx_llm.sampling import Constraints
 from msx_llm.sampling.choice import TOKEN_MADE, TokenChoice
+from msx_llm.state_pool import StatePool
 from msx_llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
 from msx_llm.text import Tokenizer
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
@@ -118,6 +119,32 @@ class FakeStretchingRunner(FakeRunner):
         if length != self.cache[slot, 0]:
             self.cache[slot] = EMPTY
             self.cache[slot, 0] = length
+
+
+class FakeStateRunner(FakeRunner):
+    """Runner that has the last state of each text, and none before it."""
+
+    keeps_states = True
+
+    def __init__(self, slots: int = 4, context: int = 64, chunk: int = 64) -> None:
+        super().__init__(slots, context, chunk)
+        self.kept = np.full_like(self.cache, EMPTY)
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        found = self.cache[source, length] if self.cache[source, length] != EMPTY else self.kept[source, length]
+        assert found != EMPTY, f"slot {source} has no state behind {length} tokens"
+        self.cache[target, 1:] = EMPTY
+        self.cache[target, length] = found
+        if source != target:
+            self.keep_state(target)
+
+    def keep_state(self, slot: int) -> None:
+        self.kept[slot] = self.cache[slot]
+
+    def _append(self, slot: int, position: int, token: int) -> int:
+        after = super()._append(slot, position, token)
+        self.cache[slot, 1 : position + 1] = EMPTY
+        return after
 
 
 class FakePagedRunner(FakeRunner):
@@ -269,7 +296,7 @@ def limits(
 
 
 class EngineHarness:
-    """An engine on a fake runner. One that mixes is also paged, one that follows mixes."""
+    """An engine on a fake runner. One that mixes is also paged, one that follows mixes. `states`: of texts."""
 
     def __init__(
         self,
@@ -280,6 +307,7 @@ class EngineHarness:
         paged: bool = False,
         mixes: bool = False,
         follows: bool = False,
+        states: bool = False,
         constraints: Constraints | None = None,
         native: int | None = None,
         speculative: SpeculativeOptions | None = None,
@@ -290,8 +318,9 @@ class EngineHarness:
         blocks = blocks_for(shape.batch_total, shape.block) + 1
         mixes = mixes or follows
         paged = paged or mixes
-        pool = PagedPool(shape.slots, blocks, shape.block) if paged else None
-        plain = FakeRunner if native is None else FakeStretchingRunner
+        stateful = StatePool(shape.slots, shape.batch_total, shape.block) if states else None
+        pool = PagedPool(shape.slots, blocks, shape.block) if paged else stateful
+        plain = FakeStateRunner if states else FakeRunner if native is None else FakeStretchingRunner
         mixing = FakeFollowingRunner if follows else FakeMixingRunner
         of_blocks = mixing if mixes else FakePagedRunner
         self.runner = of_blocks(*sizes, blocks, shape.block) if paged else plain(*sizes)

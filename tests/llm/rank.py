@@ -14,6 +14,7 @@ import numpy as np
 
 from msx_core.config import ModelConfig
 from msx_llm import memory
+from msx_llm.models.registry import read_config
 from msx_llm.sampling.choice import TokenChoice
 from msx_llm.step import UNREAD, TokenChunk
 from msx_sdk.context import Context, ModelInfo
@@ -37,7 +38,7 @@ def main() -> None:
     found = {
         "budget": memory.measured_budget(ModelConfig(), parallel, 0),
         "cpu": on_cpu(model, parallel, whole),
-        "emulated": on_emulation(model, parallel, whole),
+        "emulated": on_emulation(model, parallel, whole) if read_config(model).delta is None else None,
     }
     leave(folder / f"rank-{rank}.json", found | {"counts": collectives.counts()})
 

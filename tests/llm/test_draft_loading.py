@@ -51,6 +51,14 @@ def test_what_does_not_fit_is_refused(
     assert str(raised.value).startswith(said)
 
 
+def test_states_do_not_forget_a_draft(tmp_path: Path) -> None:
+    small = "speculative.model: small is a qwen3_5_text, whose states do not forget a draft token that was wrong: leave"
+    with pytest.raises(HandlerLoadError, match=small):
+        draft_config(tmp_path, DRAFT, archive(tmp_path, model_type="qwen3_5_text"))
+    with pytest.raises(HandlerLoadError, match="speculative: the model is a qwen3_next, whose states do not forget"):
+        draft_config(tmp_path, SpeculativeOptions(), read(tmp_path, "qwen3_next"))
+
+
 @pytest.mark.parametrize("target", ["CPU", "Ascend"])
 def test_the_first_rank_has_all_of_it(tmp_path: Path, target: str) -> None:
     small = read(tmp_path)

@@ -19,10 +19,12 @@ from msx_llm.memory import MIB
 from msx_llm.models.config import DecoderConfig
 from msx_llm.paged import PagedPool
 from msx_llm.planning import planned, pool_of
+from msx_llm.state_pool import StatePool
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore import Parallel
 from tests.llm.models.test_config import read
+from tests.llm.runners import limits
 
 
 def test_pages_are_shared_where_the_device_has_them() -> None:
@@ -34,6 +36,13 @@ def test_pages_are_shared_where_the_device_has_them() -> None:
 
 def test_elsewhere_the_engine_has_its_way() -> None:
     assert pool_of(SimpleNamespace(), 4) is None
+
+
+def test_states_have_a_pool_of_their_own() -> None:
+    pool = pool_of(SimpleNamespace(keeps_states=True, limits=limits(slots=(3,))), 3)
+    assert isinstance(pool, StatePool)
+    assert (pool.block, pool.total) == (16, 12)
+    assert pool_of(SimpleNamespace(keeps_states=False, limits=limits()), 4) is None
 
 
 @pytest.fixture

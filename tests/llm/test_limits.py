@@ -87,3 +87,17 @@ def test_a_context_beyond_the_models_is_refused_before_weights_are_read() -> Non
     check_context(parse_model_config({"maxTotalTokens": 2048})[0], 2048)
     with pytest.raises(HandlerLoadError, match="maxTotalTokens: 2049 is more than the model's context of 2048 tokens"):
         check_context(parse_model_config({"maxTotalTokens": 2049})[0], 2048)
+
+
+def test_states_of_texts_take_memory_whatever_their_length() -> None:
+    text = 64 * MIB
+    keys = parse_model_config({})[0]
+    found = limits_of(keys, 2048, TOKEN, 1024 * MIB, text)
+    assert (found.context, found.slots) == (2048, 10), "32 MiB of keys and values and 64 of states each"
+    with pytest.raises(HandlerLoadError, match=r"holds 0 tokens beside 64.0 MiB of states, which is not even one text"):
+        limits_of(keys, 2048, TOKEN, 64 * MIB, text)
+    wanted = parse_model_config({"maxTotalTokens": 2048})[0]
+    with pytest.raises(
+        HandlerLoadError, match=r"do not fit .*, which holds 1024 tokens beside 64.0 MiB of states: give"
+    ):
+        limits_of(wanted, 4096, TOKEN, 80 * MIB, text)

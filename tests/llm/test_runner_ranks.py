@@ -21,7 +21,7 @@ from tests.llm.kernels_under_test import KINDS
 from tests.llm.mindformers_files import write_mindformers
 from tests.llm.quantised_models import BY_ID, write_quantised
 from tests.llm.rank import ALONE, LENGTHS
-from tests.llm.runners import limits, make_runner
+from tests.llm.runners import ON_CPUS, limits, make_runner
 from tests.llm.wide_models import make_wide
 
 pytestmark = [pytest.mark.mindspore, pytest.mark.collectives, needs_mindspore]
@@ -68,6 +68,8 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ("phi3", "glm4", "gemma3", "gpt_oss")),
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in OF_2026 if family not in UNDIVIDED),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in OF_2026),
+        *(by_hand(family, 1, 2, f"{family}_tp2") for family in ON_CPUS),
+        *(by_hand(family, 2, 1, f"{family}_pp2") for family in ON_CPUS),
         by_hand(MINDFORMERS, 1, 2, "tp2_names_of_mindformers"),
         by_hand(MINDFORMERS, 2, 1, "pp2_names_of_mindformers"),
     ],
@@ -126,6 +128,8 @@ def test_they_compute_the_same_after_sleep(divided: Divided) -> None:
 @pytest.mark.parametrize("kernels", KINDS)
 def test_divided_over_ranks(divided: Divided, kernels: str) -> None:
     first, *others = (rank[kernels] for rank in divided.ranks)
+    if first is None:
+        pytest.skip("no NPU has cells for the family")
     near(first["alone"], divided.wanted, slice(ALONE), kernels)
     near(first["together"], divided.wanted, [*LENGTHS], kernels)
     if "mixed" in first:

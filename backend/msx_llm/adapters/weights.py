@@ -28,7 +28,7 @@ Pair = tuple[Any, Any]
 
 def adaptable(config: DecoderConfig) -> frozenset[str]:
     """The engine's names of linear layers that may have adapters."""
-    if config.latent is not None:
+    if config.latent is not None or config.delta is not None:
         return frozenset()
     return frozenset(ATTENTION if config.experts is not None else ATTENTION + MLP)
 

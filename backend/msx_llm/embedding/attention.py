@@ -7,6 +7,7 @@ from typing import Any
 from mindspore import nn, ops
 
 from msx_llm.kernels.cpu.factory import CpuKernels
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.kernels import Heads
 from msx_llm.models.latent import LatentConfig
 from msx_sdk.errors import HandlerLoadError
@@ -22,6 +23,12 @@ class UncachedKernels(CpuKernels):
     def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
         raise HandlerLoadError(
             "config.json, model_type: a model whose attention has sinks makes no embeddings here; serve it with "
+            "--handler text_generation"
+        )
+
+    def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
+        raise HandlerLoadError(
+            "config.json, model_type: a model with gated delta nets makes no embeddings here; serve it with "
             "--handler text_generation"
         )
 

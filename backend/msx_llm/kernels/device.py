@@ -41,6 +41,9 @@ class EngineDevice(Protocol):
         """Raises HandlerLoadError where the engine does not run on this product of `peaks`; None: on the chips of this
         machine."""
 
+    def check_model(self, config: DecoderConfig) -> None:
+        """Raises HandlerLoadError where the device has no cells of the model."""
+
     def kernels(self, config: DecoderConfig) -> Kernels:
         """The cells of a model, in the data type that the device computes it in."""
 

@@ -28,7 +28,13 @@ class RowPool:
     def grow(self, slot: int, length: int) -> list[Preparation] | None:
         return []
 
+    def begin(self, slot: int) -> None:
+        return None
+
     def wrote(self, slot: int, length: int) -> None:
+        return None
+
+    def kept(self, slot: int, length: int) -> None:
         return None
 
     def free(self, slot: int) -> None:

@@ -21,6 +21,7 @@ Shape = tuple[int, ...]
 FUSED = {
     "self_attn.qkv_proj": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "mlp.gate_up_proj": ("mlp.gate_proj", "mlp.up_proj"),
+    "linear_attn.in_proj_qkv": ("linear_attn.in_proj_q", "linear_attn.in_proj_k", "linear_attn.in_proj_v"),
 }
 """Names of tensors that hold several linear layers, one after another."""
 NORMS = {
@@ -32,7 +33,27 @@ NORMS = {
     "self_attn.k_norm": "key",
 }
 """The engine's names of a layer's norms, and their members in `LayerNorms`."""
+GATE = "self_attn.gate_proj"
+"""The engine's name of a gate that lies beside the queries."""
+UNSHIFTED = ("linear_attn.norm",)
+"""Norms to whose weights nothing is added."""
 _TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")
+
+
+@dataclass(frozen=True)
+class HeadPart:
+    """`size` rows from `first` on, of each head of `whole` rows."""
+
+    whole: int
+    first: int
+    size: int
+
+    def rows(self, wanted: slice) -> slice:
+        return slice(wanted.start // self.size * self.whole, wanted.stop // self.size * self.whole)
+
+    def taken(self, array: Array) -> Array:
+        own = array.reshape(-1, self.whole, *array.shape[1:])[:, self.first : self.first + self.size]
+        return own.reshape(-1, *array.shape[1:])
 
 
 @dataclass(frozen=True)
@@ -46,14 +67,19 @@ class TensorSource:
     """The place in the file of each number of a head."""
     offset: float = 0.0
     factor: float = 1.0
+    part: HeadPart | None = None
+    """None: all rows of a head."""
 
     def rows(self, wanted: slice) -> slice:
         """Rows of the file, for rows of the engine's tensor."""
         start, stop, _ = wanted.indices(self.shape[0])
-        return slice(self.first + start, self.first + stop)
+        own = slice(self.first + start, self.first + stop)
+        return own if self.part is None else self.part.rows(own)
 
     def arranged(self, array: Array) -> Array:
         """Takes whole heads."""
+        if self.part is not None:
+            array = self.part.taken(array)
         if self.order is not None:
             array = array.reshape(-1, len(self.order), *array.shape[1:])[:, self.order].reshape(array.shape)
         if not self.offset and self.factor == 1:
@@ -68,17 +94,31 @@ def holders(fused: tuple[str, ...]) -> dict[str, str]:
 
 def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) -> Iterator[tuple[str, TensorSource]]:
     """Takes the engine's tensors of a layer in their order."""
-    fused = holders(config.fused)
+    fused, parts = holders(config.fused), head_parts(config)
     orders, taken = layer_orders(config), dict.fromkeys(config.fused, 0)
     for name, shape in shapes:
         layer, _, kind = name.rpartition(".")
-        offset = config.norm_offset if layer.endswith("norm") else 0.0
+        offset = config.norm_offset if layer.endswith("norm") and layer not in UNSHIFTED else 0.0
         first, stored = 0, getattr(config.norms, NORMS[layer]) if layer in NORMS else layer
         if layer in fused:
             stored = fused[layer]
             first, taken[stored] = taken[stored], taken[stored] + shape[0]
+        stored, part = parts.get(layer, (stored, None))
         turned = orders.get(layer.rpartition(".")[2])
-        yield name, TensorSource(_named(config, f"{stored}.{kind}"), shape, first, turned, offset)
+        source = f"{stored}.{kind}".lstrip(".")
+        yield name, TensorSource(_named(config, source), shape, first, turned, offset, part=part)
+
+
+def head_parts(config: DecoderConfig) -> dict[str, tuple[str, HeadPart]]:
+    """Linear layers that are a part of each head of a file's one."""
+    parts, size = dict[str, tuple[str, HeadPart]](), config.head_dim
+    if config.gated:
+        queries = "self_attn.q_proj"
+        parts |= {queries: (queries, HeadPart(2 * size, 0, size)), GATE: (queries, HeadPart(2 * size, size, size))}
+    if config.delta is not None:
+        for name, stored, *sizes in config.delta.head_parts():
+            parts[f"linear_attn.{name}"] = f"linear_attn.{stored}", HeadPart(*sizes)
+    return parts
 
 
 def _named(config: DecoderConfig, name: str) -> str:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.quantised.scheme import Quantisation
@@ -84,6 +85,10 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Experts of the layers that `sparse` names."""
     latent: LatentConfig | None = None
     """Keys and values are made of a short vector, and `head_dim` is what turns of a head."""
+    delta: DeltaConfig | None = None
+    """Some layers have gated delta nets in place of attention, and a state for each text."""
+    gated: bool = False
+    """The result of attention is multiplied with the sigmoids of a gate, which lies beside the queries in the files."""
     causal: bool = True
     """True: a token sees earlier tokens only. False: it sees the whole text."""
     dtype: str = "float32"
@@ -96,6 +101,10 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def layers(self) -> int:
         return len(self.windows)
+
+    def attends(self, layer: int) -> bool:
+        """Whether the layer has attention, and keys and values of each token."""
+        return self.delta is None or not self.delta.layers[layer]
 
     def sparse(self, layer: int) -> bool:
         """Whether the layer has experts in place of one MLP."""
@@ -158,5 +167,20 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """Bytes of one token's keys and values on the rank that holds most of them."""
-        itemsize = 4 if self.dtype_on(target) == "float32" else 2
-        return -(-self.layers // stages) * self.cache_numbers(shards, target) * itemsize
+        most = self._most_of_a_stage(stages, attends=True)
+        return most * self.cache_numbers(shards, target) * self.itemsize(target)
+
+    def text_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
+        """Bytes of one text's states on the rank that holds most of them, whatever its length."""
+        if self.delta is None:
+            return 0
+        return self._most_of_a_stage(stages, attends=False) * self.delta.divided(shards).kept * 4
+
+    def itemsize(self, target: str) -> int:
+        return 4 if self.dtype_on(target) == "float32" else 2
+
+    def _most_of_a_stage(self, stages: int, attends: bool) -> int:
+        """Layers of one kind among so many neighbours as a stage has."""
+        size = -(-self.layers // stages)
+        kinds = [self.attends(layer) is attends for layer in range(self.layers)]
+        return max(sum(kinds[first : first + size]) for first in range(self.layers - size + 1))

@@ -16,6 +16,7 @@ from msx_core.mindspore.loading import fill, load_shards
 from msx_llm.models.adapted import AdapterColumns, adapted_columns, adapted_row
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.delta_net import GatedDeltaNet
 from msx_llm.models.kernels import Heads, Kernels, Projection
 from msx_llm.models.latent_attention import LatentAttention
 from msx_llm.models.linears import LayerLinears
@@ -48,6 +49,8 @@ class LayerPlace:
     rope: int
     sparse: bool = False
     """The layer has experts."""
+    attends: bool = True
+    """The layer has attention; else a gated delta net."""
 
 
 class MLP(nn.Cell):  # type: ignore[misc]
@@ -73,6 +76,10 @@ class MLP(nn.Cell):  # type: ignore[misc]
         return self.down_proj(inner, columns)[0] if self.adapted else self.down_proj(inner)
 
 
+def _kinds(config: DecoderConfig, layer: int) -> tuple[bool, bool]:
+    return config.sparse(layer), config.attends(layer)
+
+
 def mlp(config: DecoderConfig, parts: DecoderParts, linears: LayerLinears, sparse: bool) -> nn.Cell:
     experts = config.experts
     if experts is None or not sparse:
@@ -88,9 +95,13 @@ class Attention(nn.Cell):  # type: ignore[misc]
         queries, keys = config.heads * config.head_dim, config.kv_heads * config.head_dim
         shared = shared_by(parallel, config.kv_copies(parallel.tp_size))
         outputs = {"q_proj": (queries, parallel), "k_proj": (keys, shared), "v_proj": (keys, shared)}
+        outputs |= {"gate_proj": (queries, parallel)} if config.gated else {}
         projections = {name: Projection(*it) for name, it in outputs.items()}
         self.qkv = linears.projections("self_attn", config.hidden_size, projections, config.qkv_bias)
         self.o_proj = linears.row("self_attn.o_proj", queries, config.hidden_size, parallel, config.o_bias)
+        self.gated = config.gated
+        if self.gated:
+            self.gate = kernels.output_gate()
         normed = config.qk_norm or config.qk_norm_whole
         self.normed, self.normed_last = normed and not config.qk_norm_last, normed and config.qk_norm_last
         if normed:
@@ -108,13 +119,16 @@ class Attention(nn.Cell):  # type: ignore[misc]
             self.o_proj = adapted_row(shape, kernels, self.o_proj, "self_attn.o_proj", queries, hidden, parallel)
 
     def construct(self, x: Any, step: Any, columns: Any = None) -> Any:
-        q, k, v = self.qkv(x, columns) if self.adapted else self.qkv(x)
+        made = self.qkv(x, columns) if self.adapted else self.qkv(x)
+        q, k, v = made[0], made[1], made[2]
         if self.normed:
             q, k = self.q_norm(q), self.k_norm(k)
         q, k = self.rotary(q, k, step)
         if self.normed_last:
             q, k = self.q_norm(q), self.k_norm(k)
         x = self.attend(q, k, v, step)
+        if self.gated:
+            x = self.gate(x, made[3])
         return self.o_proj(x, columns)[0] if self.adapted else self.o_proj(x)
 
 
@@ -154,7 +168,11 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
         super().__init__()
         kernels, names, sizes = parts.kernels, config.norms, (config.hidden_size, config.norm_eps)
         self.input_layernorm = kernels.norm(*sizes) if names.before_attention else ResidualSum(kernels)
-        self.self_attn = attention(config, parts, linears, place)
+        self.attends = place.attends
+        if config.delta is None or self.attends:
+            self.self_attn = attention(config, parts, linears, place)
+        else:
+            self.linear_attn = GatedDeltaNet(config, config.delta, kernels, linears, parts.parallel)
         self.post_attention_layernorm = kernels.norm(*sizes) if names.before_mlp else ResidualSum(kernels)
         self.mlp = mlp(config, parts, linears, place.sparse)
         self.norms_attention, self.norms_mlp = bool(names.after_attention), bool(names.after_mlp)
@@ -164,9 +182,17 @@ class DecoderLayer(nn.Cell):  # type: ignore[misc]
             self.mlp_norm = kernels.norm(*sizes)
         self.adapted, self.adapted_mlp = parts.adapters is not None, isinstance(self.mlp, MLP)
 
+    @property
+    def cache(self) -> Any:
+        """The cell that keeps what the layer knows of its texts."""
+        return self.self_attn.attend if self.attends else self.linear_attn.attend
+
     def construct(self, x: Any, residual: Any, step: Any, columns: Any = None) -> Any:
         x, residual = self.input_layernorm(x, residual)
-        x = self.self_attn(x, step, columns) if self.adapted else self.self_attn(x, step)
+        if self.attends:
+            x = self.self_attn(x, step, columns) if self.adapted else self.self_attn(x, step)
+        else:
+            x = self.linear_attn(x, step)
         if self.norms_attention:
             x = self.attention_norm(x)[0]
         x, residual = self.post_attention_layernorm(x, residual)
@@ -192,7 +218,7 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
                     config,
                     parts,
                     LayerLinears(kernels, config.quantised, f"{ROOT}layers.{n}"),
-                    LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n), config.sparse(n)),
+                    LayerPlace(place, windows.index(config.windows[n]), config.rope_of(n), *_kinds(config, n)),
                 )
                 for place, n in enumerate(own)
             ]

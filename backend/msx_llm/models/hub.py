@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from msx_core.json_text import json_text
 from msx_core.validation import wrong_value
+from msx_llm.models.delta import DELTA_KEYS
 from msx_llm.models.experts import EXPERT_KEYS
 from msx_llm.models.latent import LATENT_KEYS, LatentKeys
 from msx_llm.models.members import FILE
@@ -66,12 +67,18 @@ class HubConfig(LatentKeys, frozen=True, kw_only=True):
     max_window_layers: int = 28
     layer_types: list[str] | None = None
     sliding_window_pattern: Positive | None = None
+    full_attention_interval: Positive = 4
+    linear_conv_kernel_dim: Annotated[int, Meta(ge=2)] = 4
+    linear_key_head_dim: Positive = 128
+    linear_value_head_dim: Positive = 128
+    linear_num_key_heads: Positive = 16
+    linear_num_value_heads: Positive = 32
     torch_dtype: str | None = None
     dtype: str | None = None
     quantization_config: dict[str, Any] | None = None
 
 
-READ = frozenset(HubConfig.__struct_fields__) - EXPERT_KEYS - LATENT_KEYS - {
+READ = frozenset(HubConfig.__struct_fields__) - DELTA_KEYS - EXPERT_KEYS - LATENT_KEYS - {
     "attention_bias", "attention_multiplier", "attention_out_bias", "embedding_multiplier", "hidden_activation",
     "layer_types", "logits_scaling", "max_window_layers", "mlp_bias", "no_rope_layer_interval", "no_rope_layers",
     "partial_rotary_factor", "qkv_bias", "query_pre_attn_scalar", "residual_multiplier", "rope_local_base_freq",

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.quantised.format import LinearFormat
@@ -128,6 +129,14 @@ class Kernels(Protocol):
 
     def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
         """`attention` with a number for each query head that takes a share of its softmax. Raises HandlerLoadError."""
+
+    def output_gate(self) -> Any:
+        """x, gate [T, N*D] -> x times the sigmoids of the gate."""
+
+    def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
+        """The convolution, the delta rule and the norm of a gated delta net, without its linear layers: (q, k, v), the
+        gate [T, values], the rates b, a [T, value heads], step -> [T, values]. Keeps the states of its texts. Raises
+        HandlerLoadError where the device has no such cell."""
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         """q [T, N*latent.query], vectors [T, latent.width], step -> [T, N*latent.value]. Norms and turns the vectors,

@@ -2,7 +2,7 @@
 list the keys that it reads, ignores or refuses."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ from msx_llm.models import (
     qwen2,
     qwen2_moe,
     qwen3,
+    qwen3_5,
     qwen3_moe,
+    qwen3_next,
     seed_oss,
     smollm3,
 )
@@ -48,6 +50,8 @@ from msx_sdk.errors import HandlerLoadError
 class DecoderFamily:
     configure: Callable[[HubConfig], DecoderConfig]
     members: ConfigMembers
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Keys that all other families must have."""
 
 
 FAMILIES: Mapping[str, DecoderFamily] = {
@@ -57,6 +61,9 @@ FAMILIES: Mapping[str, DecoderFamily] = {
     "qwen2_moe": DecoderFamily(qwen2_moe.configure, qwen2_moe.MEMBERS),
     "qwen3": DecoderFamily(qwen3.configure, qwen3.MEMBERS),
     "qwen3_moe": DecoderFamily(qwen3_moe.configure, qwen3_moe.MEMBERS),
+    "qwen3_next": DecoderFamily(qwen3_next.configure, qwen3_next.MEMBERS),
+    "qwen3_5_text": DecoderFamily(qwen3_5.configure, qwen3_5.MEMBERS),
+    "qwen3_5_moe_text": DecoderFamily(qwen3_5.configure_experts, qwen3_5.EXPERTS_MEMBERS, qwen3_5.NO_MLP),
     "deepseek_v2": DecoderFamily(deepseek.configure_v2, deepseek.V2_MEMBERS),
     "deepseek_v3": DecoderFamily(deepseek.configure_v3, deepseek.V3_MEMBERS),
     "gpt_oss": DecoderFamily(gpt_oss.configure, gpt_oss.MEMBERS),
@@ -83,7 +90,8 @@ def read_config(folder: Path) -> DecoderConfig:
     its value."""
     raw = text_part(read_raw(folder))
     check_family(raw.get("model_type"))
-    hub = hub_config(raw)
+    family = FAMILIES.get(str(raw.get("model_type")))
+    hub = hub_config(raw if family is None else {**family.defaults, **raw})
     family = FAMILIES[hub.model_type]
     config = family.configure(hub)
     family.members.check(raw, **_of_heads(config.head_dim))
@@ -101,6 +109,11 @@ def check_family(kind: object) -> None:
 def _quantised(config: DecoderConfig, quantisation: Quantisation | None) -> DecoderConfig:
     if quantisation is None:
         return config
+    if config.delta is not None:
+        raise HandlerLoadError(
+            f"config.json, quantization_config: weights of {config.model_type} that stay integers are not served: "
+            "parts of its linear layers lie between each other; take the checkpoint in bfloat16 or in 8-bit floats"
+        )
     own = msgspec.structs.replace(quantisation, fused=holders(config.fused))
     return msgspec.structs.replace(config, quantised=own, rotary_pairs=config.rotary_pairs or own.rotary_pairs)
 

@@ -32,6 +32,8 @@ TEXT_PARTS = {
     ),
     "mistral3": TextPart("mistral", others=("ministral3",)),
     "qwen2_5_vl": TextPart("qwen2"),
+    "qwen3_5": TextPart("qwen3_5_text"),
+    "qwen3_5_moe": TextPart("qwen3_5_moe_text"),
     "qwen3_vl": TextPart("qwen3"),
     "qwen3_vl_moe": TextPart("qwen3_moe", fixed={"norm_topk_prob": True}),
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 from msx_core.mindspore.weights import Weights
 from msx_llm.models import float8
-from msx_llm.models.arrangement import NORMS, Shape, TensorSource, layer_sources
+from msx_llm.models.arrangement import GATE, NORMS, Shape, TensorSource, layer_sources
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.mindformers_names import hub_names, is_llama
 from msx_llm.models.mindformers_parts import Assembled, assembled_of
@@ -27,6 +27,8 @@ HEAD = "lm_head.weight"
 SCORES = "score.weight"
 """The head of a decoder for sequence classification."""
 PACKED = ("experts.gate_up_proj", "experts.down_proj")
+GUESSING = ("mtp.",)
+"""How names of layers begin that guess further tokens, where they stand beside the model."""
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
 """Buffers in old files that are computed anew."""
 
@@ -53,7 +55,7 @@ class Checkpoint(Weights):
         guesses = config.latent is not None or (config.experts is not None and config.experts.sigmoid)
         self._further: tuple[str, ...] = (f"{self.prefix}layers.{config.layers}.",) if guesses else ()
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
-        self._further += (*passed, *OTHERS)
+        self._further += (*passed, *OTHERS, *(GUESSING if config.delta is not None else ()))
         self._quantised = config.quantised
         stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
         further |= {own for one in self._assembled.values() for own in one.names}
@@ -202,7 +204,9 @@ def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSou
 def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
     """The engine's tensors of a layer."""
     hidden = config.hidden_size
-    if config.latent is not None:
+    if config.delta is not None and config.delta.layers[layer]:
+        yield from ((f"linear_attn.{name}", shape) for name, shape in config.delta.shapes(hidden))
+    elif config.latent is not None:
         own = config.latent.shapes(hidden, config.heads)
         yield from ((f"self_attn.{name}", shape) for name, shape in own)
     else:
@@ -220,6 +224,8 @@ def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.o_proj", hidden, q, config.o_bias)
+    if config.gated:
+        yield from _linear(GATE, q, hidden, config.qkv_bias)
     if config.sinks:
         yield "self_attn.sinks", (config.heads,)
     if config.qk_norm or config.qk_norm_whole:

@@ -7,7 +7,7 @@ import msgspec
 
 from msx_core.sizing import Sizing, SizingRequest, StepTime
 from msx_llm.adapters.weights import adaptable
-from msx_llm.division import check_division, check_generates, check_same_tokens
+from msx_llm.division import check_division, check_forgets, check_generates, check_same_tokens
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.limits import PREFILL
 from msx_llm.models.adapter_shape import AdapterShape
@@ -48,7 +48,7 @@ def estimate(request: SizingRequest) -> Sizing:
         keys=[*served_by(group, request.texts, context), *_more_keys(memory)],
         notes=list(_notes(memory, group)),
         remedies=[],
-        refusal=_refusal(product),
+        refusal=_refusal(product, config),
     )
     if not sizing.fits and sizing.refusal is None:
         changes = remedies(config, group, request.texts, context, memory.fits)
@@ -56,10 +56,11 @@ def estimate(request: SizingRequest) -> Sizing:
     return _timed(sizing, config, product.peaks, group)
 
 
-def _refusal(product: Product) -> str | None:
-    """Why the engine would not load a model on the device."""
+def _refusal(product: Product, config: DecoderConfig) -> str | None:
+    """Why the engine would not load the model on the device."""
     try:
         product.device.check(product.name)
+        product.device.check_model(config)
     except HandlerLoadError as error:
         return str(error)
     return None
@@ -93,6 +94,8 @@ def _draft(request: SizingRequest, config: DecoderConfig, context: int) -> Decod
         return None
     draft = _read_draft(Path(request.draft))
     check_same_tokens("--draft: it", draft, config)
+    check_forgets("--draft: it", draft)
+    check_forgets("--draft: the model", config)
     if context > draft.context:
         raise HandlerLoadError(f"--draft: it takes {draft.context} tokens: give --context of {draft.context} at most")
     return draft

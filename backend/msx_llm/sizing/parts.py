@@ -9,10 +9,13 @@ from msx_llm.models.config import DecoderConfig
 from msx_llm.models.weights import layer_shapes
 from msx_sdk.mindspore.parallel import Parallel
 
-_BY_OUTPUTS = ("q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj")
+_BY_OUTPUTS = (
+    "q_proj", "q_b_proj", "kv_b_proj", "gate_proj", "up_proj", "in_proj_", "linear_attn.conv1d", "linear_attn.A_log",
+    "linear_attn.dt_bias",
+)  # fmt: skip
 _SHARED = ("k_proj", "v_proj")
 """Layers divided by outputs; with more ranks than heads several ranks have the same part."""
-_BY_INPUTS = ("o_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
+_BY_INPUTS = ("o_proj.weight", "out_proj.weight", "down_proj.weight", "experts.down_proj", "sinks")
 
 
 def itemsize(config: DecoderConfig, target: str) -> int:
@@ -90,12 +93,26 @@ def _adapter_numbers(config: DecoderConfig, parallel: Parallel, layer: int, shap
 def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """Keys and values of one token in the rank's layers."""
     one = config.cache_numbers(parallel.tp_size, parallel.target) * itemsize(config, parallel.target)
-    return len(own_layers(config, parallel)) * one
+    return attending_layers(config, parallel) * one
+
+
+def attending_layers(config: DecoderConfig, parallel: Parallel) -> int:
+    """Layers of the rank that have keys and values."""
+    return sum(config.attends(layer) for layer in own_layers(config, parallel))
+
+
+def text_bytes(config: DecoderConfig, parallel: Parallel) -> int:
+    """States of one slot in the rank's layers."""
+    if config.delta is None:
+        return 0
+    nets = len(own_layers(config, parallel)) - attending_layers(config, parallel)
+    return nets * config.delta.divided(parallel.tp_size).kept * itemsize(config, parallel.target)
 
 
 def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int) -> int:
-    """The cache of whole texts."""
-    return engine_device(parallel.target).cache_tokens(config, texts, context) * token_bytes(config, parallel)
+    """The cache of whole texts, with two states more, which are those of a slot: of no tokens, and of padding."""
+    keys = engine_device(parallel.target).cache_tokens(config, texts, context) * token_bytes(config, parallel)
+    return keys + (texts + 1) * text_bytes(config, parallel)
 
 
 def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:

@@ -5,8 +5,10 @@ from msx_llm.division import own_layers
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
 from msx_llm.sizing.parts import (
+    attending_layers,
     itemsize,
     layers_parameters,
+    text_bytes,
     token_bytes,
     touched_experts,
     vocabulary_parameters,
@@ -21,7 +23,8 @@ def decode_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, t
     touched = touched_experts(config, texts)
     read = layers_parameters(config, parallel, touched) + head
     cache = texts * context * token_bytes(config, parallel)  # where layers have windows, too: masks hide the rest
-    pairs = texts * context * len(own_layers(config, parallel))
+    cache += texts * text_bytes(config, parallel)  # one of both states, read and written
+    pairs = texts * context * attending_layers(config, parallel)
     flops = 2 * (_token_numbers(config, parallel) + head) * texts + pairs * _pair_flops(config, parallel)
     bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
     return _time(peaks, bytes, flops, _exchange(config, parallel, peaks, texts))
@@ -35,7 +38,7 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, 
     saved = chunks * saved_bytes(config, parallel, touched)
     read = (chunks * layers_parameters(config, parallel, touched) + head) * itemsize(config, parallel.target) - saved
     read += chunks * context * token_bytes(config, parallel) // 2  # on average half of them are before a chunk
-    pairs = context * context * len(own_layers(config, parallel))
+    pairs = context * context * attending_layers(config, parallel)
     flops = 2 * (_token_numbers(config, parallel) * context + head) + pairs * _pair_flops(config, parallel) // 2
     return _time(peaks, read, flops, _exchange(config, parallel, peaks, context))
 

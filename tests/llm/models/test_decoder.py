@@ -13,6 +13,7 @@ import pytest
 from tests.llm.runners import (
     FAMILIES,
     GOLDENS,
+    ON_CPUS,
     PARTS,
     VARIANTS,
     all_logits,
@@ -31,7 +32,7 @@ def _launch_blocking() -> None:
     ms.runtime.launch_blocking()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, *ON_CPUS])
 def test_logits_are_those_of_transformers(family: str) -> None:
     """Logits of tokens that came in chunks, each but the first after what the cache holds, and one by one."""
     tokens, logits = expected(family)
@@ -48,12 +49,12 @@ def test_kimi_k2_has_the_logits_of_a_deepseek_v3(tmp_path: Path) -> None:
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16,)), logits, atol=1e-4)
 
 
-DISTINCT = ("glm4", "gemma3", "gpt_oss", "qwen2_moe", "deepseek_v3")
+DISTINCT = ("glm4", "gemma3", "gpt_oss", "qwen2_moe", "deepseek_v3", "qwen3_next")
 """Families that have all kinds of cells between them; test_runner has llama's graphs, embedding/test_network those of
 qwen3."""
 
 
-@pytest.mark.parametrize("family", quick(FAMILIES, *DISTINCT))
+@pytest.mark.parametrize("family", quick([*FAMILIES, *ON_CPUS], *DISTINCT))
 def test_a_graph_has_the_logits_of_transformers(family: str) -> None:
     """Code that runs without a graph may not compile. One graph reads all tokens, one by one."""
     tokens, logits = expected(family)

@@ -16,7 +16,7 @@ from tests.llm.models.test_config import read
 CHANGES: list[tuple[str, Any]] = [
     ("attn_logit_softcapping", 50.0),
     ("final_logit_softcapping", 30.0),
-    ("query_pre_attn_scalar", 256),
+    ("query_pre_attn_scalar", 300),
     ("attention_multiplier", 0.1),
     ("embedding_multiplier", 12.0),
     ("residual_multiplier", 0.22),

@@ -55,6 +55,26 @@ QWEN3_30B_A3B: dict[str, Any] = {
     "max_position_embeddings": 40960,
     "torch_dtype": "bfloat16",
 }
+QWEN3_NEXT: dict[str, Any] = {
+    "model_type": "qwen3_next",
+    "vocab_size": 151936,
+    "hidden_size": 2048,
+    "intermediate_size": 5120,
+    "num_hidden_layers": 48,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 2,
+    "head_dim": 256,
+    "num_experts": 512,
+    "num_experts_per_tok": 10,
+    "moe_intermediate_size": 512,
+    "shared_expert_intermediate_size": 512,
+    "linear_num_key_heads": 16,
+    "linear_num_value_heads": 32,
+    "linear_key_head_dim": 128,
+    "linear_value_head_dim": 128,
+    "max_position_embeddings": 262144,
+    "torch_dtype": "bfloat16",
+}
 DEEPSEEK_V3: dict[str, Any] = {
     "model_type": "deepseek_v3",
     "vocab_size": 129280,

@@ -17,7 +17,7 @@ from msx_llm.sizing.__main__ import answer
 from msx_llm.sizing.estimate import estimate
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
-from tests.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, folder_of
+from tests.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, QWEN3_NEXT, folder_of
 
 DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
 
@@ -79,6 +79,24 @@ def test_a_chip_that_the_loader_refuses_fits_nothing(tmp_path: Path) -> None:
     assert all(rank.free >= 0 for rank in sizing.ranks)
     assert (sizing.fits, sizing.remedies) == (False, [])
     assert "Ascend310P: language models do not run on this chip" in str(sizing.refusal)
+
+
+def test_a_model_that_an_npu_has_no_cells_for_fits_none(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, QWEN3_NEXT)
+    sizing = sized(folder, npu="910B4", parallel="tp2", context=64, texts=1)
+    assert (sizing.fits, sizing.remedies) == (False, [])
+    assert str(sizing.refusal).endswith("for an NPU; serve the model on a CPU, or on an NPU with vllm-ascend")
+    assert sized(folder, npu="cpu", context=64, texts=1).refusal is None
+
+
+def test_states_are_in_the_cache_whatever_the_length_of_a_text(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, QWEN3_NEXT)
+    short, long, more = (
+        sized(folder, npu="cpu", context=n, texts=t).ranks[0].cache for n, t in ((64, 1), (128, 1), (64, 2))
+    )
+    token, text = 12 * 2 * 2 * 256 * 4, 2 * 36 * (32 * 128 * 128 + 3 * 8192) * 4
+    assert (short, long) == (2 * 64 * token + 2 * text, 2 * 128 * token + 2 * text)
+    assert more - short == 64 * token + text
 
 
 @pytest.mark.parametrize(("npu", "widened"), [("910B4", True), ("cpu", False)])

@@ -15,7 +15,7 @@ from msx_llm.sizing.parts import (
     touched_experts,
 )
 from msx_sdk.mindspore.parallel import Parallel
-from tests.llm.runners import FAMILIES, GOLDENS
+from tests.llm.runners import FAMILIES, GOLDENS, ON_CPUS
 from tests.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, folder_of
 
 GROUPS = [(1, 1), (1, 2), (2, 1), (2, 2)]
@@ -90,7 +90,7 @@ def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
 
 @pytest.mark.mindspore
 @pytest.mark.parametrize(("stages", "shards"), GROUPS)
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, *ON_CPUS])
 def test_every_part_is_as_large_as_the_engines(family: str, stages: int, shards: int) -> None:
     pytest.importorskip("mindspore")
     from msx_core.mindspore.loading import parameter_size, without_data

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from msx_llm.kernels.ascend.blocks import block_size_of
+from msx_llm.kernels.ascend.delta import no_delta_nets
 from msx_llm.kernels.ascend.environment import set_variables
 from msx_llm.kernels.ascend.masks import mask_bytes
 from msx_llm.kernels.ascend.peaks import PEAKS
@@ -25,6 +26,10 @@ class AscendDevice:
 
     def check(self, product: str | None = None) -> None:
         check_soc(soc_name() if product is None else f"Ascend{product}")
+
+    def check_model(self, config: DecoderConfig) -> None:
+        if config.delta is not None:
+            raise no_delta_nets(config.model_type)
 
     def kernels(self, config: DecoderConfig) -> Kernels:
         import mindspore as ms

@@ -9,6 +9,7 @@ from msx_llm.kernels.ascend import operators
 from msx_llm.kernels.ascend.attention import BlockAttention
 from msx_llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
 from msx_llm.kernels.ascend.clamped import RoutedClampedExperts
+from msx_llm.kernels.ascend.delta import no_delta_nets
 from msx_llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
 from msx_llm.kernels.ascend.flat_runner import FlatRunner
 from msx_llm.kernels.ascend.inputs import FlatStepInputs
@@ -20,6 +21,7 @@ from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.kernels.ascend.sinks import SinkBlockAttention
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
@@ -108,6 +110,12 @@ class AscendKernels:
 
     def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
         return SinkBlockAttention(heads, parallel, (layer, window), self.dtype)
+
+    def output_gate(self) -> Any:
+        raise no_delta_nets()  # the families whose attention has a gate
+
+    def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
+        raise no_delta_nets()
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         return LatentBlockAttention(heads, latent, parallel, layer, self.dtype)

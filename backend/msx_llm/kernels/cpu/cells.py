@@ -84,6 +84,15 @@ class SiluGate(nn.Cell):  # type: ignore[misc]
         return self.silu(gate) * up
 
 
+class SigmoidGate(nn.Cell):  # type: ignore[misc]
+    def __init__(self) -> None:
+        super().__init__()
+        self.sigmoid = ops.Sigmoid()
+
+    def construct(self, x: Any, gate: Any) -> Any:
+        return x * self.sigmoid(gate)
+
+
 class GeluGate(nn.Cell):  # type: ignore[misc]
     """MindSpore's GeLU is the approximation by tanh."""
 

@@ -22,6 +22,9 @@ class CpuDevice:
     def check(self, product: str | None = None) -> None:
         """Every CPU will do."""
 
+    def check_model(self, config: DecoderConfig) -> None:
+        """There are plain operators for all of them."""
+
     def kernels(self, config: DecoderConfig) -> Kernels:
         from msx_llm.kernels.cpu.factory import CpuKernels
 

@@ -14,9 +14,11 @@ from msx_llm.kernels.cpu.cells import (
     ResidualNorm,
     Rotary,
     SeparateLinears,
+    SigmoidGate,
     WholeEmbedding,
 )
 from msx_llm.kernels.cpu.clamped import ClampedExperts
+from msx_llm.kernels.cpu.delta_state import SlotDeltaState
 from msx_llm.kernels.cpu.experts import BlockedExperts, ExpertRouter, SharedGate
 from msx_llm.kernels.cpu.inputs import SlotStepInputs
 from msx_llm.kernels.cpu.latent import SlotLatentAttention
@@ -28,6 +30,7 @@ from msx_llm.kernels.cpu.slots import SlotAttention
 from msx_llm.kernels.cpu.widened import WidenedLinears
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.kernels import Heads, Projection
 from msx_llm.models.latent import LatentConfig
@@ -114,6 +117,12 @@ class CpuKernels:
 
     def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
         return SinkAttention(heads, parallel, window)
+
+    def output_gate(self) -> Any:
+        return SigmoidGate()
+
+    def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
+        return SlotDeltaState(delta, parallel, eps)
 
     def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
         return SlotLatentAttention(heads, latent, parallel, window, self.dtype)

@@ -11,14 +11,18 @@ from msx_llm.models.kernels import Heads
 from msx_llm.models.masks import Masks, TwoWayMasks
 from msx_llm.models.rope import tables_of_all
 
+STATES = 4
+"""Inputs of `StateLayout.places`."""
+
 
 class SlotStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> (for each rope the angles of queries and of keys, masks for each window, places). B is texts, P tokens of
-    each, T = B*P."""
+    """-> (for each rope the angles of queries and of keys, masks for each window, places, those of states). B is texts,
+    P tokens of each, T = B*P."""
 
     def __init__(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...], dtype: Any) -> None:
         super().__init__()
         self.config, self.heads, self.dtype, self.stretches = config, heads, dtype, config.stretches
+        self.states = config.delta is not None
         self.masks = (Masks if config.causal else TwoWayMasks)(windows, heads.queries, heads.keys, dtype)
         self.gather, self.tile = ops.Gather(), ops.Tile()
         self.halves, self.join, self.negate = ops.Split(-1, 2), ops.Concat(-1), ops.Neg()
@@ -29,15 +33,19 @@ class SlotStepInputs(nn.Cell):  # type: ignore[misc]
             self.tables = tuple((Tensor(cos, self.dtype), Tensor(sin, self.dtype)) for cos, sin in tables)
 
     def construct(self, positions: Any, reach: Any, *places: Any) -> Any:
-        """positions [B, P], reach: 0 … the last position that is attended to, places: those of the cache's layout.
+        """positions [B, P], reach: 0 … the last position that is attended to, places: those of the cache's layout, and
+        behind them those of states where there are some.
 
         Where the angles of a position depend on its text, cos and sin of each token [T, D] come before `places`.
         """
+        states: Any = ()
+        if self.states:
+            places, states = places[:-STATES], places[-STATES:]
         if self.stretches:
             angles, places = (self.of_heads(places[0], places[1]),), places[2:]
         else:
             angles = self.gathered(positions.reshape((-1,)))
-        return angles, self.masks(positions, reach, places), places
+        return angles, self.masks(positions, reach, places), places, states
 
     def gathered(self, flat: Any) -> Any:
         found: Any = ()

@@ -37,7 +37,7 @@ class SlotLatentAttention(SlotAttention):
 
     def construct(self, q: Any, x: Any, step: Any) -> Any:  # type: ignore[override]
         """q [B*P, heads * query], x [B*P, width] -> [B*P, heads * value]"""
-        angles, masks, (rows, seen) = step
+        angles, masks, (rows, seen), _ = step
         mask, (of_queries, of_keys) = masks[self.window], angles[0]
         texts, queries, total = mask.shape
         count = queries // self.heads

@@ -12,10 +12,12 @@ from mindspore import Tensor
 from msx_core.mindspore.loading import without_data
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
+from msx_llm.kernels.cpu.delta_state import SlotDeltaState
 from msx_llm.kernels.cpu.pages import trim
 from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
 from msx_llm.kernels.cpu.slots import SlotLayout
+from msx_llm.kernels.cpu.states import StateLayout
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder, DecoderParts
@@ -54,15 +56,23 @@ class SlotRunner:
         self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent)
         self._angles = TextAngles(config, self.slots)
         decoder.body.step.prepare(self._layout.extent(self.context))
-        self._caches = [layer.self_attn.attend for layer in decoder.body.layers]
+        self._states = None if config.delta is None else StateLayout(self.slots, config.delta.kernel)
+        caches = [layer.cache for layer in decoder.body.layers]
+        self._nets = [it for it in caches if isinstance(it, SlotDeltaState)]
+        self._keys = [it for it in caches if not isinstance(it, SlotDeltaState)]
         with without_data():
-            for number, cache in enumerate(self._caches):
-                cache.prepare(self._layout, f"layers.{number}")
-        self._memory = SleepingMemory(decoder, [it for cache in self._caches for it in cache.caches], load)
+            for number, cache in enumerate(caches):
+                layout = self._states if isinstance(cache, SlotDeltaState) else self._layout
+                cache.prepare(layout, f"layers.{number}")
+        self._memory = SleepingMemory(decoder, [it for cache in caches for it in cache.caches], load)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._last = parts.parallel.last_stage
         self._messages = StageMessages(config, parts)
         self._compile(decoder, parts.parallel)
+
+    @property
+    def keeps_states(self) -> bool:
+        return self._states is not None
 
     @property
     def uncompiled(self) -> int:
@@ -101,13 +111,29 @@ class SlotRunner:
         self._adapters.adapt(slot, place, adapter)
 
     def copy(self, source: int, target: int, length: int) -> None:
-        """Copies the keys and values of a slot's first `length` positions to another slot."""
-        rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
-        for cache in self._caches:
-            cache.copy(*rows)
+        """See `CopyPositions`."""
+        if source != target:
+            rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
+            for cache in self._keys:
+                cache.copy(*rows)
+        if self._states is not None:
+            self._copy_states(*self._states.copied(source, target, length))
+
+    def keep_state(self, slot: int) -> None:
+        """See `KeepState`. Only if texts have states."""
+        assert self._states is not None
+        source, target = self._states.kept(slot)
+        self._copy_states(np.array([source]), np.array([target]))
+
+    def _copy_states(self, source: Array, target: Array) -> None:
+        rows = _tensor(source), _tensor(target)
+        for net in self._nets:
+            net.copy(*rows)
 
     def sleep(self, weights: bool) -> None:
         """See `Sleep`."""
+        if self._states is not None:
+            self._states.forget()
         self._memory.release(weights)
 
     def wake(self) -> None:
@@ -187,6 +213,8 @@ class SlotRunner:
         if self._config.stretches:
             rows = self._angles.rows(slots, own.shape[1], own.ravel())
             places = [*(Tensor(array, self._dtype) for array in rows), *places]
+        if self._states is not None:
+            places += [_tensor(array) for array in self._states.places(slots, positions)]
         if self._adapters is not None:
             places.append(_tensor(self._adapters.picks(slots, own.shape[1])))
         return [_tensor(own), _tensor(np.arange(context)), *places]

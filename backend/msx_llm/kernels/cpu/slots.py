@@ -76,7 +76,7 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
 
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each -> [B*P, heads*D]"""
-        _, masks, (rows, seen) = step
+        _, masks, (rows, seen), _ = step
         mask = masks[self.window]
         k = self.keep(self.k, rows, k)
         v = self.keep(self.v, rows, v)
