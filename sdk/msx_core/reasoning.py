@@ -35,6 +35,7 @@ FORMATS = {
     "deepseek_r1": ReasoningFormat(inside=True),
     "deepseek_v3": ReasoningFormat(switches=("thinking", "enable_thinking")),
     "ernie45": ReasoningFormat(inside=True, wraps=("<response>", "</response>")),
+    "gemma4": ReasoningFormat(opens=("<|channel>thought",), ends=("<channel|>",), special=True),
     "granite": ReasoningFormat(
         opens=("Here is my thought process:", "Here's my thought process:"),
         ends=("Here is my response:", "Here's my response:"),

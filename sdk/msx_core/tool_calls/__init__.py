@@ -8,6 +8,8 @@ from typing import Protocol
 
 from msx_core.tool_calls import (
     deepseek_v3,
+    deepseek_v32,
+    gemma4,
     glm4,
     glm45,
     gpt_oss,
@@ -39,7 +41,9 @@ FORMATS: dict[str, ToolCallFormat] = {
         qwen3_coder,
         glm45,
         minimax_m2,
+        deepseek_v32,
         deepseek_v3,
+        gemma4,
         kimi_k2,
         internlm,
         mistral,

@@ -2,18 +2,20 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from msx_core.tool_calls.json_call import decoded
-from msx_core.tool_calls.parts import CallNumbers, Part, ToolCall, known_prefix
+from msx_core.tool_calls.parts import CallNumbers, Part, known_prefix
+from msx_core.tool_calls.rewritten_call import RewrittenCall
 
 MOST = 400
 """The most characters of a tag behind its opening."""
 
 
 class CallTag(NamedTuple):
-    """`whole` matches all of it, with its `name`; `opening` is how it begins."""
+    """`whole` matches all of it, with its `name`, and perhaps `text`, true or false: whether the value is one.
+    `opening` is how it begins."""
 
     opening: str
     whole: re.Pattern[str]
@@ -25,42 +27,28 @@ class CallTag(NamedTuple):
 
 
 class CallTags(NamedTuple):
-    """`close`: what stands behind the function's end, perhaps; "" for nothing."""
+    """`close`: what stands behind the function's end, perhaps; "" for nothing. `around`: what may stand around a value,
+    and does not belong to it."""
 
     function: CallTag
     parameter: CallTag
     parameter_end: str
     function_end: str
     close: str = ""
+    around: str = "\n"
 
 
-class TaggedCall:
+class TaggedCall(RewrittenCall):
     """Reads one call. Reports text values as they grow, other values when they are complete."""
 
     def __init__(self, tags: CallTags, numbers: CallNumbers, opened: str) -> None:
-        self.rest: str | None = None
-        self._tags, self._numbers = tags, numbers
-        self._text = tags.function.opening if opened.endswith(tags.function.opening) else ""
-        self._raw = opened[: len(opened) - len(self._text)]
-        self._state: Callable[[], Iterator[Part]] = self._function
-        self._told = self._moved = False
-        self._begun: ToolCall | None = None
+        text = tags.function.opening if opened.endswith(tags.function.opening) else ""
+        super().__init__(numbers, opened[: len(opened) - len(text)], text, self._function)
+        self._tags = tags
         self._types: dict[str, Any] = {}
         self._members = 0
         self._key = self._value = ""
-
-    def feed(self, text: str) -> Iterator[Part]:
-        self._text += text
-        self._moved = True
-        while self._moved and self.rest is None:
-            self._moved = False
-            yield from self._state()
-
-    def finish(self) -> Iterator[Part]:
-        if not self._told:
-            yield self._raw + self._text
-
-    # -- the states: each takes what it knows off the beginning of the text, and moves on --
+        self._stated: str | None = None
 
     def _function(self) -> Iterator[Part]:
         tag = self._tag(self._tags.function)
@@ -91,7 +79,7 @@ class TaggedCall:
     def _first_line(self) -> Iterator[Part]:
         """The line feed before a value does not belong to it."""
         if self._text:
-            self._text = self._text.removeprefix("\n")
+            self._text = self._text.removeprefix(self._tags.around)
             self._value = ""
             if self._is_text:
                 yield from self._tell('"')
@@ -102,10 +90,10 @@ class TaggedCall:
         value, end, rest = self._text.partition(closing)
         if end:
             self._text = rest
-            yield from self._end_value(value.removesuffix("\n"))
+            yield from self._end_value(value.removesuffix(self._tags.around))
             self._move(self._parameters)
         elif self._is_text:
-            sure = len(value) - known_prefix(value, (closing, f"\n{closing}"))
+            sure = len(value) - known_prefix(value, (closing, self._tags.around + closing))
             self._text = value[sure:]
             yield from self._tell(_quoted(value[:sure]))
 
@@ -132,6 +120,8 @@ class TaggedCall:
 
     @property
     def _is_text(self) -> bool:
+        if self._stated is not None:
+            return self._stated == "true"
         kind = self._types.get(self._key)
         return isinstance(kind, dict) and kind.get("type") == "string"
 
@@ -142,6 +132,7 @@ class TaggedCall:
             rest = text[found.end() :]
             self._raw += self._text[: len(self._text) - len(rest)]
             self._text = rest
+            self._stated = found.groupdict().get("text")
             return found["name"]
         if text and not (tag.opening.startswith(text[: len(tag.opening)]) and len(text) <= most):
             self._give_up()
@@ -158,14 +149,6 @@ class TaggedCall:
     def _stop(self) -> Iterator[Part]:
         yield from self._tell("}")
         self.rest = self._text
-
-    def _tell(self, text: str) -> Iterator[Part]:
-        if self._begun is not None and text:
-            yield self._begun._replace(arguments=text)
-            self._begun = ToolCall(self._begun.number, "")
-
-    def _move(self, state: Callable[[], Iterator[Part]]) -> None:
-        self._state, self._moved = state, True
 
 
 def _quoted(text: str) -> str:

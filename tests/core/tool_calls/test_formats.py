@@ -53,6 +53,17 @@ b</parameter>
 </invoke>
 </minimax:tool_call>"""
 
+DSML = """<｜DSML｜function_calls>
+<｜DSML｜invoke name="f">
+<｜DSML｜parameter name="text" string="true">3</｜DSML｜parameter>
+<｜DSML｜parameter name="days" string="false">[1, {}]</｜DSML｜parameter>
+</｜DSML｜invoke>
+<｜DSML｜invoke name="g">
+</｜DSML｜invoke>
+</｜DSML｜function_calls>"""
+GEMMA = '<|tool_call>call:f{days:[1,{a:<|"|>}<|"|>}],text:<|"|>a "b", {c}<|"|>}<tool_call|>'
+OF_GEMMA = ("f", '{"days": [1, {"a": "}"}], "text": "a \\"b\\", {c}"}')
+
 
 def deepseek(*calls: str) -> str:
     return f"<｜tool▁calls▁begin｜>{chr(10).join(calls)}<｜tool▁calls▁end｜>"
@@ -235,6 +246,36 @@ CASES: list[tuple[str, str, str, Calls]] = [
     ),
     ("minimax_m2", "<minimax:tool_call>no", "<minimax:tool_call>no", []),
     ("minimax_m2", '<invoke name="f"><parameter name="text">ab', "", [("f", '{"text": "ab')]),
+    ("deepseek_v32", f"I look.\n\n{DSML}", "I look.", [("f", '{"text": "3", "days": [1, {}]}'), G]),
+    ("deepseek_v32", f"{DSML} Done", " Done", [("f", '{"text": "3", "days": [1, {}]}'), G]),
+    ("deepseek_v32", DSML[:-14], "", [("f", '{"text": "3", "days": [1, {}]}'), G]),
+    (
+        "deepseek_v32",
+        '<｜DSML｜invoke name="g"><｜DSML｜parameter name="a" string="true">\nb\n</｜DSML｜parameter></｜DSML｜invoke>',
+        "",
+        [("g", '{"a": "\\nb\\n"}')],
+    ),
+    ("deepseek_v32", '<｜DSML｜function_calls><｜DSML｜invoke name="h">', DSML[:22] + '<｜DSML｜invoke name="h">', []),
+    ("deepseek_v32", '<｜DSML｜invoke name="g"><｜DSML｜parameter name="a">1', "", [("g", "{")]),
+    ("gemma4", f"I look. {GEMMA}", "I look.", [OF_GEMMA]),
+    ("gemma4", f"{GEMMA}{GEMMA}", "", [OF_GEMMA] * 2),
+    ("gemma4", f"{GEMMA} Done", " Done", [OF_GEMMA]),
+    ("gemma4", "<|tool_call>call:g{}<tool_call|>", "", [G]),
+    ("gemma4", "<|tool_call> call:g { } <tool_call|>", "", [G]),
+    (
+        "gemma4",
+        '<|tool_call>call:g{<|"|>a b<|"|>: true, c : 1.5 ,d:none,e:some words,f:[]}<tool_call|>',
+        "",
+        [("g", '{"a b": true, "c": 1.5, "d": null, "e": "some words", "f": []}')],
+    ),
+    ("gemma4", '<|tool_call>call:f{text:<|"|>ab', "", [("f", '{"text": "ab')]),
+    ("gemma4", '<|tool_call>call:f{text:<|"|>ab<|"', "", [("f", '{"text": "ab')]),
+    ("gemma4", "<|tool_call>call:f{days:3", "", [("f", '{"days": ')]),
+    ("gemma4", "<|tool_call>call:f{days:<b>", "<b>", [("f", '{"days": null}')]),
+    ("gemma4", "<|tool_call>call:h{}<tool_call|>", "<|tool_call>call:h{}<tool_call|>", []),
+    ("gemma4", "<|tool_call>no", "<|tool_call>no", []),
+    ("gemma4", "<|tool_call>call:g", "<|tool_call>call:g", []),
+    ("gemma4", "a < b <|tool", "a < b <|tool", []),
     (
         "hermes",
         '<response>\nhi\n</response>\n<tool_call>\n{"name": "g"}\n</tool_call>\n',
@@ -290,6 +331,8 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         "glm45": "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>abc",
         "minimax_m2": '<minimax:tool_call>\n<invoke name="f">\n<parameter name="text">abc',
         "deepseek_v3": '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"text": "abc',
+        "deepseek_v32": '<｜DSML｜invoke name="f"><｜DSML｜parameter name="text" string="true">abc',
+        "gemma4": '<|tool_call>call:f{text:<|"|>abc',
         "kimi_k2": '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"text": "abc',
         "internlm": '<|action_start|><|plugin|>{"name": "f", "parameters": {"text": "abc',
         "granite": '<|tool_call|>[{"name": "f", "arguments": {"text": "abc',
@@ -314,6 +357,8 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         ("granite", '<|tool_call|>[{"name": "f"}]'),
         ("glm45", GLM),
         ("minimax_m2", MINIMAX),
+        ("deepseek_v32", DSML),
+        ("gemma4", GEMMA),
     ],
 )
 def test_one_call_where_the_client_wants_one(name: str, text: str) -> None:
@@ -351,6 +396,8 @@ def test_kimis_ids_are_those_that_it_writes() -> None:
         ("<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "granite"),
         ("<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>", "glm45"),
         ("{%- set begin = '<minimax:tool_call>' -%}", "minimax_m2"),
+        ("{{ '<｜DSML｜' + block }}", "deepseek_v32"),
+        ("{{- '<|tool_call>call:' + name -}}", "gemma4"),
     ],
 )
 def test_the_template_tells_the_format(template: str, name: str) -> None:
