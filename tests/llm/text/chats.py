@@ -52,5 +52,17 @@ CHATS: dict[str, tuple[list[dict[str, Any]], list[dict[str, Any]] | None, dict[s
     "a continued answer that ends with spaces": ([user("Hi"), assistant("Hello, \n")], None, CONTINUED),
     "continued as it is said above": ([user("So"), assistant("So")], None, CONTINUED),
     "a continued question": ([SYSTEM, user("Is it c")], None, CONTINUED),
+    "thinking": ([user("Hi")], None, {"enable_thinking": True, "thinking": True, "thinking_budget": 600}),
+    "no thinking with tools": ([SYSTEM, user("Hi")], [WEATHER], {"enable_thinking": False, "thinking_budget": 0}),
+    "thoughts of their own": (
+        [user("Hi"), {"role": "assistant", "content": "Hello", "reasoning_content": " hm\n"}, user("So?")],
+        None,
+        {},
+    ),
+    "two results": (
+        [user("Hi"), {"role": "assistant", "content": "", "tool_calls": [CALL, CALL]}, *[CALLED[2]] * 2],
+        [WEATHER],
+        {},
+    ),
     "documents": ([user("Hi")], None, {"documents": [{"title": "a", "text": "<b>"}], "reasoning_effort": "low"}),
 }
