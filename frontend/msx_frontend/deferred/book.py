@@ -32,6 +32,7 @@ from msx_frontend.deferred.records import (
     new_job_id,
 )
 from msx_frontend.store.records import DAY, Bounds, Record, Records
+from msx_frontend.store.spare import check_spare
 from msx_frontend.store.store import Store
 
 SHORT = 1000
@@ -127,6 +128,7 @@ class JobBook:
             digest = body_digest(asked.body) if twin else b""
             if twin and (known := self._known(records, twin, owner, digest)) is not None:
                 return Accepted(known, is_new=False)
+            check_spare(self.path, len(parts[REQUEST]))
             records.add(record, parts, self._bounds)
             if twin:
                 records.delete(IDEMPOTENCY, twin, owner)  # of a job that has expired

@@ -11,6 +11,7 @@ from msx_frontend.files.records import FileHead, Purpose, StoredFile, new_file_i
 from msx_frontend.files.shelf import FileShelf
 from msx_frontend.files.upload_form import UploadForm
 from msx_frontend.files.written import WrittenFile
+from msx_frontend.store.spare import check_spare
 
 PIECE = 1 << 16
 """Bytes that are written at a time: as many wait in memory of each upload that goes on slowly."""
@@ -66,10 +67,10 @@ class Upload:
             self._size += len(data)
             waiting += data
             if len(waiting) >= PIECE:
-                await asyncio.to_thread(file.append, bytes(waiting))
+                await asyncio.to_thread(_append, file, bytes(waiting))
                 waiting.clear()
         self._form.end()
-        await asyncio.to_thread(file.append, bytes(waiting))
+        await asyncio.to_thread(_append, file, bytes(waiting))
 
     def _check_purpose(self) -> None:
         """Raises BadRequest, where the form has the purpose already."""
@@ -85,6 +86,12 @@ class Upload:
         name = (self._form.filename or "")[:LONGEST_NAME]
         expires = self._shelf.expires_after(_seconds(fields), now)
         return StoredFile(id, self._owner, now, expires, FileHead(name, self._size, PURPOSE))
+
+
+def _append(file: WrittenFile, data: bytes) -> None:
+    """Blocks. Raises ServiceUnavailable."""
+    check_spare(file.path, len(data))
+    file.append(data)
 
 
 def _seconds(fields: dict[str, str]) -> float | None:

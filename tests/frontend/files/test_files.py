@@ -211,7 +211,6 @@ def test_files_belong_to_the_key_that_sent_them(tmp_path: Path) -> None:
 
 def test_files_that_have_expired_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msx_frontend.files.shelf.SWEEP_EVERY", 0.0)
-    monkeypatch.setattr("msx_frontend.files.shelf.UPLOADING", 0.0)
 
     async def test() -> None:
         async with serving(tmp_path, limits=LIMITS._replace(days=0)) as served:
