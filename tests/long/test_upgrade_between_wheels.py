@@ -90,6 +90,7 @@ def test_nobody_notices(tmp_path_factory: pytest.TempPathFactory) -> None:
             done = upgrade(server, "--python", str(python))
             assert (done.returncode, done.stderr) == (0, "")
             assert (version_of(server), python_of(server)) == (version, str(python))
+            assert psutil.Process(server.process.pid).cmdline()[0] == str(python)
             server.wait_serving(LOAD_SECONDS / 2)
             answers = load.answers
             wait_until(lambda so_far=answers: load.answers > so_far + 50, "it answers")  # type: ignore[misc]

@@ -109,9 +109,14 @@ class FrontendSupervisor:
             return f"The supervisor stays {self._name}: release {new.version} does not go on with its state."
         if any(one.connection.fileno() < 0 for one in succession.all()):
             return f"The supervisor stays {self._name}: a server that ends was in the way."
-        state, answer = self._state.describe(), {"pid": upgrade.frontend.pid}
-        error = self._replacement.become(upgrade.python, state, descriptors(state), upgrade.waiting, answer)
-        return f"The supervisor stays {self._name}: {upgrade.python} cannot be run: {error.strerror}."
+        answer = {"pid": upgrade.frontend.pid}
+        try:
+            state = self._state.describe()
+            error = self._replacement.become(upgrade.python, state, descriptors(state), upgrade.waiting, answer)
+            reason = error.strerror or str(error)
+        except Exception as unexpected:  # a bug: nothing has changed, and all workers would end with this process
+            reason = repr(unexpected)
+        return f"The supervisor stays {self._name}: {upgrade.python} cannot be run: {reason}."
 
     def _answer(self, frontend: FrontendProcess) -> None:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""

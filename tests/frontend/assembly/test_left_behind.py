@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from msx_frontend.assembly.instance import Instance
-from msx_frontend.assembly.left_behind import LeftBehind, remove_folder, remove_left
+from msx_frontend.assembly.left_behind import LeftBehind, remove_folder, remove_left, remove_own
 from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from msx_frontend.keys.tokens import Tokens
 from tests.frontend.assembly.test_instance import beside, info
@@ -79,8 +79,17 @@ def test_a_server_that_has_the_folder_keeps_everything(store: Path) -> None:
     (folder / "run").mkdir(exist_ok=True)
     before = left_in(folder)
     assert remove_left(folder) is None
+    remove_own(folder)
     assert left_in(folder) == before
     instance.close()
+
+
+def test_a_server_that_nobody_follows_removes_its_own(store: Path) -> None:
+    """It runs still, and has let go of the folder."""
+    folder = killed(store)
+    (folder / "server.json").write_bytes(msgspec.json.encode(info(store, os.getpid())))
+    remove_own(folder)
+    assert left_in(folder) == KEPT
 
 
 def test_a_file_system_without_locks(store: Path) -> None:

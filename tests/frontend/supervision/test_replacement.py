@@ -129,6 +129,16 @@ def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
     os.close(waiting)
 
 
+def test_a_state_that_cannot_be_told_changes_nothing() -> None:
+    kept = os.memfd_create("kept")
+    before = len(os.listdir("/proc/self/fd"))
+    with pytest.raises(TypeError, match="not JSON serializable"):
+        Replacement([]).become(sys.executable, {"odd": {1}}, [kept], None, {})
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert not os.get_inheritable(kept)
+    os.close(kept)
+
+
 BECOMES = """
 import os, sys
 from msx_frontend.supervision import replacement
