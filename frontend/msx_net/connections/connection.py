@@ -8,11 +8,13 @@ from typing import Protocol
 
 ON_ITS_WAY = 0.5
 """Seconds in which a client that has connected, or has read a reply, may have sent a request that is not here yet."""
+LEAVING = 3.0
+"""The same where another process goes on, and nobody waits for this one's end: a client on a busy machine is slow."""
 
 
-def may_be_asked(idle_since: float, now: float) -> bool:
+def may_be_asked(idle_since: float, now: float, on_its_way: float = ON_ITS_WAY) -> bool:
     """Whether a request of a client that has been idle since then may be on its way (`loop.time()` both)."""
-    return now - idle_since < ON_ITS_WAY
+    return now - idle_since < on_its_way
 
 
 def close_unless_asked(transport: asyncio.Transport) -> None:
@@ -52,10 +54,10 @@ class Connection(Protocol):
         Called about once a second with `loop.time()`, so that no connection needs timers of its own.
         """
 
-    def shutdown(self) -> None:
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
         """Take no further requests, and end with the last reply; an idle connection ends at once.
 
-        To one that has been idle for a moment only, a request may be on its way (`may_be_asked`): it is answered, and
+        To one that has been idle for a moment only, a request may be `on_its_way` (`may_be_asked`): it is answered, and
         is the last. Called again and again until the connection is gone.
         """
 

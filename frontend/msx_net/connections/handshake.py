@@ -6,7 +6,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from msx_net.connections.connection import forgiven
+from msx_net.connections.connection import ON_ITS_WAY, forgiven
 from msx_net.connections.open_connections import ListenerConnections
 
 log = logging.getLogger("msx.connections")
@@ -47,7 +47,7 @@ class Handshake:
             log.info(_TOO_SLOW, self._client, self._timeout)
             self._task.cancel()
 
-    def shutdown(self) -> None:
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
         """A client that has connected is served: its handshake may be completed."""
 
     def abort(self) -> None:

@@ -12,7 +12,7 @@ from math import inf
 from typing import Any
 
 from msx_net.connections import sweep
-from msx_net.connections.connection import Connection
+from msx_net.connections.connection import ON_ITS_WAY, Connection
 from msx_net.connections.descriptors import MOST_CONNECTIONS, Descriptors
 
 log = logging.getLogger("msx.connections")
@@ -37,13 +37,15 @@ class ListenerConnections(set[Connection]):
         self.of_server.listeners.append(self)
         self.ending = False
         """Whether a new connection shuts down at once."""
+        self.on_its_way = ON_ITS_WAY
+        """Seconds for which requests may be on their way when the connections end."""
         self._emptied: asyncio.Event | None = None
 
     def add(self, connection: Connection) -> None:
         super().add(connection)
         self.of_server.opened()
         if self.ending:
-            connection.shutdown()
+            connection.shutdown(self.on_its_way)
 
     def discard(self, connection: object) -> None:
         super().discard(connection)

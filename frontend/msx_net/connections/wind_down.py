@@ -3,7 +3,7 @@
 import asyncio
 
 from msx_net.connections.accept_loop import AcceptLoop
-from msx_net.connections.connection import may_be_asked
+from msx_net.connections.connection import LEAVING, ON_ITS_WAY, may_be_asked
 from msx_net.connections.open_connections import ListenerConnections
 
 READS = 4
@@ -22,10 +22,11 @@ async def stop_accepting(accepting: AcceptLoop, connections: ListenerConnections
     `leave`: another process accepts those that wait.
     """
     connections.ending = True
+    connections.on_its_way = LEAVING if leave else ON_ITS_WAY
     now = asyncio.get_running_loop().time()
     for connection in list(connections):
-        if (since := connection.idle_since) is None or may_be_asked(since, now):
-            connection.shutdown()  # which tells clients with the next reply
+        if (since := connection.idle_since) is None or may_be_asked(since, now, connections.on_its_way):
+            connection.shutdown(connections.on_its_way)  # which tells clients with the next reply
     if leave:
         accepting.leave()
     else:
@@ -41,7 +42,7 @@ async def shut_down(connections: ListenerConnections, limit: float) -> None:
     over = loop.time() + limit
     while True:
         for connection in list(connections):
-            connection.shutdown()
+            connection.shutdown(connections.on_its_way)
         left = over - loop.time()
         if await connections.until_empty(max(0.0, min(LOOK_EVERY, left))) or left <= 0:
             return

@@ -152,7 +152,7 @@ class Http2Protocol(IncomingFrames):
 
     # -- the end --
 
-    def shutdown(self) -> None:
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
         """See `Connection`.
 
         GOAWAY; what the client sends before it knows is answered, and the connection ends with its last stream.
@@ -160,7 +160,7 @@ class Http2Protocol(IncomingFrames):
         if self._shutting_down or self._over:
             return
         if not self._begun:
-            if self._loop.time() - self._watch.idle_since >= ON_ITS_WAY:
+            if self._loop.time() - self._watch.idle_since >= on_its_way:
                 self._end(b"")
             return
         self._shutting_down = True

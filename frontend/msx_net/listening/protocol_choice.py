@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from msx_net.connections.connection import close_unless_asked, forgiven, may_be_asked
+from msx_net.connections.connection import ON_ITS_WAY, close_unless_asked, forgiven, may_be_asked
 from msx_net.connections.open_connections import ListenerConnections
 from msx_net.http2.frames import PREFACE
 
@@ -61,8 +61,8 @@ class ProtocolChoice(asyncio.Protocol):
         else:
             close_unless_asked(self._transport)  # without a word: nothing was asked
 
-    def shutdown(self) -> None:
-        if not may_be_asked(self.idle_since, asyncio.get_running_loop().time()):
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
+        if not may_be_asked(self.idle_since, asyncio.get_running_loop().time(), on_its_way):
             close_unless_asked(self._transport)
 
     def abort(self) -> None:

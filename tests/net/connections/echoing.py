@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from msx_net.connections.accept_loop import AcceptLoop
+from msx_net.connections.connection import ON_ITS_WAY
 from msx_net.connections.open_connections import ListenerConnections, OpenConnections
 
 
@@ -34,7 +35,7 @@ class Echoing(asyncio.Protocol):
 
     def look(self, now: float) -> None: ...
 
-    def shutdown(self) -> None:
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
         self.transport.close()
 
     def abort(self) -> None:

@@ -76,7 +76,7 @@ def test_where_none_is_idle_accepting_waits(loop: str) -> None:
 @LOOPS
 def test_one_that_was_idle_and_does_not_end_is_aborted(loop: str) -> None:
     class Stubborn(Echoing):
-        def shutdown(self) -> None: ...
+        def shutdown(self, on_its_way: float = 0.5) -> None: ...
 
     async def test() -> None:
         of_server = OpenConnections(MANY, 1)

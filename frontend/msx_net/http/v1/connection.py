@@ -196,17 +196,17 @@ class Http1Connection(OrderedReplies, asyncio.Protocol):
         elif verdict is not None:
             self._cannot_read(verdict)
 
-    def shutdown(self) -> None:
+    def shutdown(self, on_its_way: float = ON_ITS_WAY) -> None:
         if not self._ending:
             self._ending = True
-            self.loop.call_later(ON_ITS_WAY, self.shutdown)  # a server of uvicorn's calls once
+            self.loop.call_later(on_its_way, self.shutdown, on_its_way)  # a server of uvicorn's calls once
         if self._kept is not None:
             self._kept.forget()
         if self._lingering is not None:
-            if not may_be_asked(self._idle_since, self.loop.time()):
+            if not may_be_asked(self._idle_since, self.loop.time(), on_its_way):
                 self.transport.close()
         elif self.idle_since is not None:
-            if not may_be_asked(self._idle_since, self.loop.time()):
+            if not may_be_asked(self._idle_since, self.loop.time(), on_its_way):
                 close_unless_asked(self.transport)
         elif self._reply is not None and not self._waiting and not self._reply.promises_more:
             self._reply.keep_alive = False
