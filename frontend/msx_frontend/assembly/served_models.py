@@ -39,7 +39,7 @@ from msx_frontend.workflows.management import WorkflowManagement
 from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.connections.descriptors import Descriptors
 
-ADOPT_LIMIT = 1.5
+ADOPT_LIMIT = 3.0
 """Seconds for which new connections wait at most until the workers of a server before this one serve here."""
 CLOSE_LIMIT = 5.0
 """Seconds that handlers have for their `close` when the server stops."""
