@@ -128,6 +128,7 @@ def test_a_server_that_does_not_come_up_changes_nothing(tmp_path: Path) -> None:
         config.write_text(good + "job_queue_size=7\n")
         assert upgrade(server).returncode == 0
         assert frontend(server) != before
+        server.wait_serving()
         assert server.worker_pids("echo") == workers
 
 
@@ -251,8 +252,8 @@ def test_a_renewal_of_workers_goes_on_after_a_crash(tmp_path: Path) -> None:
         wait_until(lambda: not before & {*server.worker_pids("echo")}, "others are there", server.tail)
         wait_until(lambda: len(server.worker_pids("echo")) == 2, "there are two")
         server.wait_serving()
-        assert upgrade(server).returncode == 0
         later = {*server.worker_pids("echo")}
+        assert upgrade(server).returncode == 0
         server.wait_serving()
         assert {*server.worker_pids("echo")} == later
 
