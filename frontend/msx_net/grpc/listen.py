@@ -1,18 +1,22 @@
 """Where a gRPC port is and what it allows, by either transport."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msx_core.held_bytes import HeldBytes
 from msx_core.start_errors import StartError
 from msx_net.connections.limits import ConnectionLimits
 from msx_net.connections.open_connections import OpenConnections
 from msx_net.grpc.admission import Admission
-from msx_net.grpc.service import Service
 from msx_net.heartbeats import OFF, StreamHeartbeats
 from msx_net.listening.kept import KEEPS_NONE, KeepsSockets
 from msx_net.tls.listeners import ListenerTls
+
+if TYPE_CHECKING:  # protobuf is imported while the first workers start
+    from msx_net.grpc.service import Service
 
 FRAMING = 64
 """Bytes that a response may have beyond its payload."""
