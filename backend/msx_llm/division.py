@@ -51,6 +51,18 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
             f"config.json, model_type: {config.model_type} norms its queries and keys over all heads at once, which "
             f"cannot be divided over tensorParallel: {ranks} ranks; use pipelineStages"
         )
+    if parallel.stages > 1 and (config.layer_inputs or any(shape.source is not None for shape in config.shapes)):
+        raise HandlerLoadError(
+            f"config.json, num_kv_shared_layers and hidden_size_per_layer_input: later layers of {config.model_type} "
+            f"read what earlier ones have, which cannot be divided over pipelineStages: {parallel.stages}; use "
+            "tensorParallel"
+        )
+    for own in config.variants:
+        _check_sizes(own, ranks)
+
+
+def _check_sizes(config: DecoderConfig, ranks: int) -> None:
+    """Raises HandlerLoadError for the first size that the ranks do not divide."""
     sizes = {"num_attention_heads": config.heads, "intermediate_size": config.intermediate_size}
     if config.delta is not None:
         sizes["linear_num_key_heads"] = config.delta.key_heads

@@ -10,9 +10,10 @@ from msx_llm.kernels.devices import engine_device
 from msx_llm.limits import EngineLimits
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
+from msx_llm.models.decoder import Decoder
 from msx_llm.models.kernels import Kernels
 from msx_llm.models.loaded import LoadedDecoder
+from msx_llm.models.parts import DecoderParts
 from msx_llm.models.weights import Checkpoint
 from msx_llm.steps import EngineRunner
 from msx_sdk.mindspore.parallel import Parallel

@@ -8,8 +8,8 @@ import numpy as np
 from mindspore import Tensor
 
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import DecoderParts
 from msx_llm.models.kernels import Array
+from msx_llm.models.parts import DecoderParts
 from msx_sdk.mindspore import collectives
 
 Finish = Callable[[], Array]

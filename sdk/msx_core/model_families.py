@@ -7,7 +7,17 @@ TORCHSERVES_VLLM = ("vllm_handler", "ts.torch_handler.vllm_handler")
 WRITERS = frozenset({GENERATES, "vllm", *TORCHSERVES_VLLM})
 """Handlers that are known to make texts of most models, before a worker has said what it does."""
 
-OF_PICTURES = ("gemma3", "mistral3", "qwen2_5_vl", "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe")
+OF_PICTURES = (
+    "gemma3",
+    "gemma4",
+    "gemma4_unified",
+    "mistral3",
+    "qwen2_5_vl",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_vl",
+    "qwen3_vl_moe",
+)
 """Models of pictures and texts, of which MSX's own engine serves the text part."""
 DECODERS = (
     "llama",
@@ -37,6 +47,8 @@ DECODERS = (
     "hunyuan_v1_dense",
     "ministral3",
     "gemma3_text",
+    "gemma4_text",
+    "gemma4_unified_text",
     *OF_PICTURES,
 )
 """Families that MSX's own engine knows: those of `msx_llm.models`."""

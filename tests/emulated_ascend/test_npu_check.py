@@ -18,8 +18,8 @@ pytestmark = pytest.mark.mindspore
 ROOT = Path(__file__).parents[2]
 
 WITH_EXPERTS = (
-    "deepseek_v2", "deepseek_v3", "ernie4_5_moe", "glm4_moe", "gpt_oss", "minimax_m2", "mixtral", "qwen2_moe",
-    "qwen3_moe",
+    "deepseek_v2", "deepseek_v3", "ernie4_5_moe", "gemma4_experts", "glm4_moe", "gpt_oss", "minimax_m2", "mixtral",
+    "qwen2_moe", "qwen3_moe",
 )  # fmt: skip
 """Families whose rounded router may choose otherwise."""
 

@@ -84,6 +84,16 @@ NETS: dict[str, Any] = TOKENS_OF_TEXTS | {
     "linear_num_value_heads": 4,
     "rope_parameters": {"rope_type": "default", "rope_theta": 100.0, "partial_rotary_factor": 0.25},
 }
+GEMMA4 = TOKENS_OF_TEXTS | {
+    "num_hidden_layers": 4,
+    "head_dim": 8,
+    "global_head_dim": 16,
+    "sliding_window": 8,
+    "layer_types": ["sliding_attention", "full_attention"] * 2,
+    "vocab_size_per_layer_input": VOCAB,
+    "hidden_size_per_layer_input": 0,
+}
+K_IS_V = GEMMA4 | {"attention_k_eq_v": True, "num_global_key_value_heads": 1}
 CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
     "llama": ("Llama", {"tie_word_embeddings": True, "rope_parameters": LLAMA3}, torch.float32),
     "llama_biased": ("Llama", {"attention_bias": True, "mlp_bias": True}, torch.float16),
@@ -160,6 +170,23 @@ CASES: dict[str, tuple[str, dict[str, Any], Any]] = {
         },
         torch.bfloat16,
     ),
+    "gemma4": (
+        "Gemma4Text",
+        GEMMA4
+        | {
+            "hidden_size_per_layer_input": 6,
+            "num_kv_shared_layers": 2,
+            "use_double_wide_mlp": True,
+            "final_logit_softcapping": 3.0,
+        },
+        torch.bfloat16,
+    ),
+    "gemma4_unified": ("Gemma4UnifiedText", K_IS_V | {"final_logit_softcapping": 3.0}, torch.bfloat16),
+    "gemma4_experts": (
+        "Gemma4Text",
+        K_IS_V | {"enable_moe_block": True, "num_experts": 6, "top_k_experts": 2, "moe_intermediate_size": 16},
+        torch.bfloat16,
+    ),
     "olmo2": ("Olmo2", TOKENS_OF_TEXTS | {"rms_norm_eps": 1e-6}, torch.bfloat16),
     "smollm3": (
         "SmolLM3",
@@ -234,6 +261,15 @@ CASES |= {
 
 ROPE_OF_PICTURES = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}
 EYES_OF_QWEN = {"depth": 1, "hidden_size": 16, "num_heads": 2, "intermediate_size": 16, "out_hidden_size": 32}
+EYES_OF_GEMMA = {
+    "hidden_size": 16,
+    "intermediate_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "position_embedding_size": 16,
+}
 PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mistral3": (
         "Mistral3",
@@ -246,6 +282,7 @@ PARTS: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
             "image_size": 28,
         },
     ),
+    "gemma4_pictures": ("Gemma4", K_IS_V, EYES_OF_GEMMA),
     "qwen2_5_vl": ("Qwen2_5_VL", {"rope_parameters": ROPE_OF_PICTURES}, EYES_OF_QWEN | {"fullatt_block_indexes": [0]}),
     "qwen3_5": (
         "Qwen3_5",
@@ -299,7 +336,7 @@ def main() -> None:
             family, text, eyes = PARTS[name]
             torch.manual_seed(0)
             config = getattr(transformers, f"{family}Config")(
-                text_config=SIZE | text, vision_config=eyes, tie_word_embeddings=False
+                text_config=SIZE | text, vision_config=eyes, tie_word_embeddings=name == "gemma4_pictures"
             )
             shutil.rmtree(OF_PICTURES / name, ignore_errors=True)
             made = getattr(transformers, f"{family}ForConditionalGeneration")(config)
@@ -341,6 +378,8 @@ def make(folder: Path, model: Any, dtype: Any) -> None:
         for name, buffer in (*model.named_buffers(), *model.named_parameters()):
             if name.endswith("e_score_correction_bias"):
                 buffer.copy_(torch.randn_like(buffer) * 0.2)
+            if name.endswith("layer_scalar"):
+                buffer.copy_(1 + torch.randn_like(buffer) * 0.2)
         model.to(dtype).save_pretrained(folder, max_shard_size="30KB" if "biased" in folder.name else "1MB")
         (folder / "generation_config.json").unlink(missing_ok=True)
         tokens = np.random.default_rng(0).integers(0, VOCAB, TOKENS)

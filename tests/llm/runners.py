@@ -31,6 +31,7 @@ LIKE_OTHERS = (
     "ministral3",
     "smollm3",
     "granite",
+    "gemma4_unified",
 )
 """Families whose cells are others' on an NPU, with another configuration."""
 

@@ -167,7 +167,8 @@ def test_a_model_that_cannot_be_divided_so(split: dict[str, Any], message: str) 
 @pytest.mark.parametrize("rank", range(4))
 def test_ranks_have_the_same_key_value_head_where_there_are_more_ranks(rank: int) -> None:
     from msx_llm.kernels.cpu.factory import CpuKernels
-    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.models.decoder import Decoder
+    from msx_llm.models.parts import DecoderParts
     from msx_llm.models.registry import read_config
     from msx_llm.models.weights import Checkpoint
     from msx_sdk.mindspore import collectives

@@ -30,6 +30,7 @@ UNDIVIDED = ("olmo2", "minimax_m2")
 """Families with norms over all heads."""
 OF_2026 = (
     "smollm3", "granite", "seed_oss", "ernie4_5", "hunyuan", "ministral3", "glm4_moe", "mixtral", "ernie4_5_moe",
+    "gemma4_unified", "gemma4_experts",
     *UNDIVIDED,
 )  # fmt: skip
 MINDFORMERS = "mindformers"
@@ -58,10 +59,13 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         by_hand("llama", 1, 4, "tp4_shared_heads"),
         by_hand("qwen2_moe", 1, 2, "tp2_experts"),
         by_hand("qwen3_moe", 2, 1, "pp2_experts"),
-        *(by_hand(family, 1, 2, f"{family}_ep2", True) for family in ("qwen2_moe", "qwen3_moe", "deepseek_v3")),
+        *(
+            by_hand(family, 1, 2, f"{family}_ep2", True)
+            for family in ("qwen2_moe", "qwen3_moe", "deepseek_v3", "gemma4_experts")
+        ),
         by_hand("deepseek_v3", 1, 2, "tp2_latent"),
         by_hand("deepseek_v2", 2, 1, "pp2_latent"),
-        *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3", "gpt_oss")),
+        *(by_hand(family, 1, 2, f"{family}_tp2") for family in ("phi3", "glm4", "gemma3", "gpt_oss", "gemma4")),
         by_hand("awq", 1, 2, "tp2_quantised"),
         by_hand("awq", 2, 1, "pp2_quantised"),
         by_hand("packed_8", 1, 2, "tp2_of_channels"),

@@ -14,6 +14,8 @@ import numpy as np
 from tests.llm.runners import GOLDENS
 
 HEAD_SIZE, WINDOW = 16, 12
+CAP = 100.0
+"""A bound of logits above the largest ones, of which roundings are a share."""
 LOUD = 300.0
 """Activations above 256 overflow in float16 where they are squared."""
 
@@ -28,6 +30,10 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
     folder.mkdir(parents=True)
     given = json.loads((GOLDENS / golden / "config.json").read_text())
     sizes = {"head_dim": HEAD_SIZE, "hidden_size": given["num_attention_heads"] * HEAD_SIZE}
+    for own in (given.get("per_layer_config") or {}).values():
+        own["head_dim"] = 2 * HEAD_SIZE
+    if given.get("final_logit_softcapping"):
+        sizes["final_logit_softcapping"] = CAP
     if given.get("sliding_window"):
         sizes["sliding_window"] = WINDOW
     if longrope := (given.get("rope_parameters") or {}).get("short_factor"):
@@ -44,6 +50,8 @@ def make_wide(golden: str, folder: Path, loud: bool = False, **changes: Any) -> 
 
 def _random(name: str, shape: tuple[int, ...], random: np.random.Generator) -> Any:
     noise = random.standard_normal(shape, np.float32)
-    if "norm" in name:
+    if name.endswith("router.scale"):
+        return 16 + noise  # as large as other routers' logits: near ties are rounded to another expert
+    if "norm" in name or "scal" in name:
         return 1 + noise / 10
     return noise if "embed" in name else noise / np.float32(np.sqrt(shape[-1]))

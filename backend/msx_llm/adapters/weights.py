@@ -88,7 +88,7 @@ class _Reader:
         return found
 
     def _layer(self, layer: int) -> dict[str, Pair]:
-        sources = dict(layer_sources(self._config, layer_shapes(self._config, layer)))
+        sources = dict(layer_sources(self._config.of_layer(layer), layer_shapes(self._config, layer)))
         rows: dict[str, int] = {}
         for source in sources.values():
             rows[source.name] = max(rows.get(source.name, 0), source.first + source.shape[0])

@@ -17,10 +17,10 @@ from msx_sdk.mindspore.parallel import Parallel
 class UncachedKernels(CpuKernels):
     """Plain operators, with attention over the tokens of one step alone."""
 
-    def attention(self, heads: Heads, layer: int, window: int) -> Any:
-        return UncachedAttention(heads, window)
+    def attention(self, heads: Heads, layer: int, kind: int) -> Any:
+        return UncachedAttention(heads, kind)
 
-    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, kind: int) -> Any:
         raise HandlerLoadError(
             "config.json, model_type: a model whose attention has sinks makes no embeddings here; serve it with "
             "--handler text_generation"
@@ -32,7 +32,13 @@ class UncachedKernels(CpuKernels):
             "--handler text_generation"
         )
 
-    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+    def reading_attention(self, heads: Heads, source: int, kind: int) -> Any:
+        raise HandlerLoadError(
+            "config.json, num_kv_shared_layers: a model whose layers read what others keep makes no embeddings here; "
+            "serve it with --handler text_generation"
+        )
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, kind: int) -> Any:
         raise HandlerLoadError(
             "config.json, kv_lora_rank: a model with latent attention makes no embeddings here; serve it with "
             "--handler text_generation"
@@ -42,16 +48,16 @@ class UncachedKernels(CpuKernels):
 class UncachedAttention(nn.Cell):  # type: ignore[misc]
     """B is texts, P tokens of each, D the size of a head."""
 
-    def __init__(self, heads: Heads, window: int) -> None:
+    def __init__(self, heads: Heads, kind: int) -> None:
         super().__init__()
-        self.heads, self.kv, self.size, self.window = heads.queries, heads.keys, heads.size, window
+        self.heads, self.kv, self.size, self.kind = heads.queries, heads.keys, heads.size, kind
         self.scale = heads.scale
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
         self.softmax = ops.Softmax(-1)
 
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [B*P, heads, D], k [B*P, kv, D], v [B*P, kv*D] → [B*P, heads*D]; the step's masks are additive"""
-        masks = step[1][self.window]
+        masks = step[0][self.kind][1]
         many, rows, count = masks.shape
         batch = many // self.kv
         q = self.heads_first(q * self.scale, batch, count, self.heads).reshape((many, rows, self.size))

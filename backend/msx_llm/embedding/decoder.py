@@ -13,7 +13,8 @@ from msgspec.structs import replace
 from msx_core.mindspore.loading import load_shards, without_data
 from msx_llm.embedding.attention import UncachedKernels
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import DecoderBody, DecoderParts
+from msx_llm.models.decoder import DecoderBody
+from msx_llm.models.parts import DecoderParts
 from msx_llm.models.weights import SCORES, Checkpoint
 from msx_sdk.mindspore.parallel import Parallel
 

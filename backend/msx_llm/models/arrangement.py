@@ -37,6 +37,7 @@ GATE = "self_attn.gate_proj"
 """The engine's name of a gate that lies beside the queries."""
 UNSHIFTED = ("linear_attn.norm",)
 """Norms to whose weights nothing is added."""
+KEYS, VALUES = "self_attn.k_proj", "self_attn.v_proj"
 _TURNED = ("q_proj", "k_proj", "q_norm", "k_norm")
 
 
@@ -99,7 +100,7 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
     for name, shape in shapes:
         layer, _, kind = name.rpartition(".")
         offset = config.norm_offset if layer.endswith("norm") and layer not in UNSHIFTED else 0.0
-        first, stored = 0, getattr(config.norms, NORMS[layer]) if layer in NORMS else layer
+        first, stored = 0, _stored(config, layer)
         if layer in fused:
             stored = fused[layer]
             first, taken[stored] = taken[stored], taken[stored] + shape[0]
@@ -107,6 +108,13 @@ def layer_sources(config: DecoderConfig, shapes: Iterator[tuple[str, Shape]]) ->
         turned = orders.get(layer.rpartition(".")[2])
         source = f"{stored}.{kind}".lstrip(".")
         yield name, TensorSource(_named(config, source), shape, first, turned, offset, part=part)
+
+
+def _stored(config: DecoderConfig, layer: str) -> str:
+    if config.values_of_keys and layer == VALUES:
+        return KEYS
+    stored: str = getattr(config.norms, NORMS[layer]) if layer in NORMS else layer
+    return stored
 
 
 def head_parts(config: DecoderConfig) -> dict[str, tuple[str, HeadPart]]:

@@ -1,5 +1,6 @@
 """Configuration of a decoder's network."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -27,6 +28,16 @@ class LayerNorms(msgspec.Struct, frozen=True, kw_only=True):
     after_mlp: str | None = None
     query: str = "self_attn.q_norm"
     key: str = "self_attn.k_norm"
+
+
+class LayerShape(msgspec.Struct, frozen=True, kw_only=True):
+    """Fields of a `DecoderConfig`, as one layer has them."""
+
+    head_dim: int
+    kv_heads: int
+    intermediate_size: int
+    values_of_keys: bool = False
+    source: int | None = None
 
 
 class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,6 +73,20 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """They are normed behind their turn, not before it."""
     sinks: bool = False
     """Each query head has a number beside its scores that takes a share of the softmax, and has no value."""
+    value_norm: bool = False
+    """Values are normed for each head, without weights."""
+    values_of_keys: bool = False
+    """One linear layer makes keys and values, which differ by norms and turns."""
+    source: int | None = None
+    """The layer whose keys and values this one reads; None: its own."""
+    shapes: tuple[LayerShape, ...] = ()
+    """Shapes of the layers, where they differ: see `of_layer`."""
+    layer_factors: bool = False
+    """The state behind each layer is multiplied by a number of the layer."""
+    layer_inputs: int = 0
+    """The width of what each layer gets of a token by an embedding of its own; 0: nothing."""
+    layer_vocabulary: int = 0
+    """Tokens of that embedding."""
     norms: LayerNorms = LayerNorms()
     norm_offset: float = 0.0
     """Added to the weights of all norms when they are read."""
@@ -77,6 +102,8 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The factor of the scores; None: one over the root of a head's size."""
     embedding_scale: float = 1.0
     logits_factor: float = 1.0
+    logits_cap: float | None = None
+    """Logits are bent so that they stay between this and its negative."""
     activation: str = "silu"
     """The activation of the MLP's gate: silu or gelu_tanh."""
     fused: tuple[str, ...] = ()
@@ -106,6 +133,24 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the layer has attention, and keys and values of each token."""
         return self.delta is None or not self.delta.layers[layer]
 
+    def of_layer(self, layer: int) -> "DecoderConfig":
+        """The decoder with the shape of this layer."""
+        if not self.shapes:
+            return self
+        return msgspec.structs.replace(self, shapes=(), **msgspec.structs.asdict(self.shapes[layer]))
+
+    @property
+    def variants(self) -> tuple["DecoderConfig", ...]:
+        """The decoder with each shape that its layers have."""
+        firsts = {shape: layer for layer, shape in reversed([*enumerate(self.shapes)])}
+        return tuple(self.of_layer(layer) for layer in firsts.values()) or (self,)
+
+    def of_rope(self, place: int) -> "DecoderConfig":
+        """The decoder with this one of its `ropes`, and the shape of layers that have it."""
+        layers = (layer for layer in range(self.layers) if self.rope_of(layer) == place)
+        own = self.of_layer(next(layers, 0))
+        return msgspec.structs.replace(own, rope=self.ropes[place])
+
     def sparse(self, layer: int) -> bool:
         """Whether the layer has experts in place of one MLP."""
         return self.experts is not None and self.experts.layers[layer]
@@ -130,6 +175,11 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
     def cache_numbers(self, shards: int, target: str = "CPU") -> int:
         """Numbers that the cache holds for one token in one layer, on one rank."""
         return self.cache_size(target) * (2 * self.kv_heads_of(shards) if self.latent is None else 1)
+
+    def layer_cache(self, layer: int, shards: int, target: str = "CPU") -> int:
+        """`cache_numbers` of this layer: none of one that reads another's keys and values, or has a state."""
+        own = self.of_layer(layer)
+        return 0 if own.source is not None or not self.attends(layer) else own.cache_numbers(shards, target)
 
     def kv_copies(self, shards: int) -> int:
         """How many ranks have the same key-value heads."""
@@ -167,20 +217,20 @@ class DecoderConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     def token_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """Bytes of one token's keys and values on the rank that holds most of them."""
-        most = self._most_of_a_stage(stages, attends=True)
-        return most * self.cache_numbers(shards, target) * self.itemsize(target)
+        sizes = [self.layer_cache(layer, shards, target) for layer in range(self.layers)]
+        return self._most_of_a_stage(stages, sizes) * self.itemsize(target)
 
     def text_bytes(self, stages: int = 1, shards: int = 1, target: str = "CPU") -> int:
         """Bytes of one text's states on the rank that holds most of them, whatever its length."""
         if self.delta is None:
             return 0
-        return self._most_of_a_stage(stages, attends=False) * self.delta.divided(shards).kept * 4
+        nets = [not self.attends(layer) for layer in range(self.layers)]
+        return self._most_of_a_stage(stages, nets) * self.delta.divided(shards).kept * 4
 
     def itemsize(self, target: str) -> int:
         return 4 if self.dtype_on(target) == "float32" else 2
 
-    def _most_of_a_stage(self, stages: int, attends: bool) -> int:
-        """Layers of one kind among so many neighbours as a stage has."""
-        size = -(-self.layers // stages)
-        kinds = [self.attends(layer) is attends for layer in range(self.layers)]
-        return max(sum(kinds[first : first + size]) for first in range(self.layers - size + 1))
+    def _most_of_a_stage(self, stages: int, sizes: Sequence[int]) -> int:
+        """The largest sum of as many neighbouring layers as a stage has."""
+        count = -(-self.layers // stages)
+        return max(sum(sizes[first : first + count]) for first in range(self.layers - count + 1))

@@ -70,6 +70,10 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     """A softmax has a bias for the choice, too."""
     names: tuple[tuple[str, str], ...] = ()
     """Parts of a layer's names here, and what the files have in their place."""
+    beside: bool = False
+    """They stand beside the layer's MLP, with norms of their own."""
+    activation: str = "silu"
+    """The activation of their gates: silu or gelu_tanh."""
     groups: int = 1
     chosen_groups: int = 1
     """A token's experts are of that many groups."""
@@ -97,6 +101,14 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
             yield from gated_shapes(self.shared_name, hidden, self.shared)
         if self.gated:
             yield "shared_expert_gate.weight", (1, hidden)
+        if self.beside:
+            yield from self._beside_shapes(hidden)
+
+    def _beside_shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
+        yield "gate.scale", (hidden,)
+        yield "gate.per_expert_scale", (self.count,)
+        for norm in ("dense_norm", "before_norm", "after_norm"):
+            yield f"{norm}.weight", (hidden,)
 
     def _clamped_shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
         yield "router.weight", (self.count, hidden)

@@ -30,9 +30,7 @@ MEMBERS = ConfigMembers(
 
 
 def configure(hub: HubConfig) -> DecoderConfig:
-    activation = hub.hidden_activation or ACTIVATION
-    if activation != ACTIVATION:
-        raise HandlerLoadError(f"{FILE}, hidden_activation: {activation} is not supported; {ACTIVATION} is")
+    check_activation(hub)
     window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
     pattern = hub.sliding_window_pattern or PATTERN
     whole, local = ropes(hub)
@@ -53,6 +51,12 @@ def configure(hub: HubConfig) -> DecoderConfig:
         embedding_scale=hub.hidden_size**0.5,
         activation="gelu_tanh",
     )
+
+
+def check_activation(hub: HubConfig) -> None:
+    activation = hub.hidden_activation or ACTIVATION
+    if activation != ACTIVATION:
+        raise HandlerLoadError(f"{FILE}, hidden_activation: {activation} is not supported; {ACTIVATION} is")
 
 
 def ropes(hub: HubConfig) -> tuple[dict[str, Any], dict[str, Any]]:

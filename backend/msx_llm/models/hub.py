@@ -13,8 +13,9 @@ from msgspec import UNSET, Meta, UnsetType
 from msx_core.json_text import json_text
 from msx_core.validation import wrong_value
 from msx_llm.models.delta import DELTA_KEYS
-from msx_llm.models.experts import EXPERT_KEYS
+from msx_llm.models.experts import EXPERT_KEYS, Count
 from msx_llm.models.latent import LATENT_KEYS, LatentKeys
+from msx_llm.models.layer_keys import LAYER_KEYS
 from msx_llm.models.members import FILE
 from msx_llm.models.quantised.detect import METHODS
 from msx_sdk.errors import HandlerLoadError
@@ -73,12 +74,23 @@ class HubConfig(LatentKeys, frozen=True, kw_only=True):
     linear_value_head_dim: Positive = 128
     linear_num_key_heads: Positive = 16
     linear_num_value_heads: Positive = 32
+    global_head_dim: Positive | None = 512
+    num_global_key_value_heads: Positive | None = None
+    per_layer_config: dict[str, dict[str, Any]] | None = None
+    attention_k_eq_v: bool = False
+    num_kv_shared_layers: Count = 0
+    use_double_wide_mlp: bool = False
+    hidden_size_per_layer_input: Count | None = None
+    vocab_size_per_layer_input: Positive = 262_144
+    enable_moe_block: bool = False
+    top_k_experts: Positive | None = None
+    final_logit_softcapping: Annotated[float, Meta(ge=0)] | None = None
     torch_dtype: str | None = None
     dtype: str | None = None
     quantization_config: dict[str, Any] | None = None
 
 
-READ = frozenset(HubConfig.__struct_fields__) - DELTA_KEYS - EXPERT_KEYS - LATENT_KEYS - {
+READ = frozenset(HubConfig.__struct_fields__) - DELTA_KEYS - EXPERT_KEYS - LATENT_KEYS - LAYER_KEYS - {
     "attention_bias", "attention_multiplier", "attention_out_bias", "embedding_multiplier", "hidden_activation",
     "layer_types", "logits_scaling", "max_window_layers", "mlp_bias", "no_rope_layer_interval", "no_rope_layers",
     "partial_rotary_factor", "qkv_bias", "query_pre_attn_scalar", "residual_multiplier", "rope_local_base_freq",

@@ -5,9 +5,9 @@ A *step* is the tuple that `StepInputs` makes once from a step's inputs; every l
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from msx_llm.models.quantised.format import LinearFormat
 from msx_sdk.mindspore.parallel import Parallel
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Kind = TypeVar("Kind", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,22 @@ class Heads:
         """The rank's query heads among those of all ranks."""
         first = self.queries * parallel.tp_rank
         return slice(first, first + self.queries)
+
+
+class LayerKind(NamedTuple):
+    """Properties of a step that the layers of one kind share: their window, the place of their rope in the
+    config's `ropes`, and the heads of a rank."""
+
+    window: int | None
+    rope: int
+    heads: Heads
+
+
+def distinct(values: Iterable[Kind]) -> tuple[tuple[Kind, ...], tuple[int, ...]]:
+    """The values that differ, and the place of each value among them."""
+    every = tuple(values)
+    known = tuple(dict.fromkeys(every))
+    return known, tuple(known.index(value) for value in every)
 
 
 @dataclass(frozen=True)
@@ -111,23 +128,32 @@ class Kernels(Protocol):
     def add(self) -> Any:
         """x, y of one shape -> their sum."""
 
+    def mul(self) -> Any:
+        """x [T, width], y of the same shape or [1] -> their product."""
+
     def gather(self) -> Any:
         """x [T, width], rows [R], 0 -> [R, width]."""
 
     def gate(self, activation: str) -> Any:
         """gate, up [T, inner] -> activation(gate) * up; silu or gelu_tanh."""
 
-    def rotary(self, heads: Heads, rope: int) -> Any:
-        """q [T, N*D], k [T, K*D], step -> both, turned by the angles of their positions; `rope` is a place in the
-        config's `ropes`."""
+    def rotary(self, heads: Heads, kind: int) -> Any:
+        """q [T, N*D], k [T, K*D], step -> both, turned by the angles of their positions; `kind` is a place in the
+        `kinds` of `step_inputs`."""
 
-    def attention(self, heads: Heads, layer: int, window: int) -> Any:
+    def attention(self, heads: Heads, layer: int, kind: int) -> Any:
         """q, k, v, step -> [T, N*D]. Keeps k and v, and lets q attend to what its texts have by now.
 
-        `layer` counts from 0 on each rank; `window` is a place in the `windows` of `step_inputs`.
+        `layer` counts from 0 on each rank; `kind` is a place in the `kinds` of `step_inputs`.
         """
 
-    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
+    def query_rotary(self, kind: int) -> Any:
+        """q [T, N*D], step -> q, turned as `rotary` does."""
+
+    def reading_attention(self, heads: Heads, source: int, kind: int) -> Any:
+        """q, step -> [T, N*D]. Attends to what the layer `source` of this rank has kept."""
+
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, kind: int) -> Any:
         """`attention` with a number for each query head that takes a share of its softmax. Raises HandlerLoadError."""
 
     def output_gate(self) -> Any:
@@ -138,11 +164,11 @@ class Kernels(Protocol):
         gate [T, values], the rates b, a [T, value heads], step -> [T, values]. Keeps the states of its texts. Raises
         HandlerLoadError where the device has no such cell."""
 
-    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, kind: int) -> Any:
         """q [T, N*latent.query], vectors [T, latent.width], step -> [T, N*latent.value]. Norms and turns the vectors,
         and keeps them."""
 
-    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> StepInputs: ...
+    def step_inputs(self, config: DecoderConfig, kinds: tuple[LayerKind, ...]) -> StepInputs: ...
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         """ids [T] -> [T, width]."""

@@ -30,7 +30,7 @@ class LatentAttention(nn.Cell):  # type: ignore[misc]
         whole: Parallel,
         place: tuple[int, int],
     ) -> None:
-        """place: the layer and its window, as of `Kernels.attention`"""
+        """place: the layer and its kind, as of `Kernels.attention`"""
         super().__init__()
         queries, rank = config.heads * latent.query, latent.query_rank
         first = Projection(queries, parallel) if rank is None else Projection(rank, whole)

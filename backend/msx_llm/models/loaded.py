@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
+from msx_llm.models.decoder import Decoder
+from msx_llm.models.parts import DecoderParts
 
 
 class LoadedDecoder(NamedTuple):

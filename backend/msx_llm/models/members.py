@@ -76,7 +76,7 @@ _ONE = """
 """Factors that must be 1."""
 _NONE = """
     attention_chunk_size attn_scale block_configs clip_qkv compression_config dim_model_base embedding_size
-    hidden_size_per_layer_input no_rope_layer_interval no_rope_layers num_kv_shared_layers rope_local_base_freq
+    no_rope_layer_interval no_rope_layers rope_local_base_freq
     scale_depth sliding_window sliding_window_pattern
 """
 """Members that must be absent."""
@@ -87,6 +87,11 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "attn_logit_softcapping": (None, 0),
     "final_logit_softcapping": (None, 0),
     "logit_softcapping": (None, 0),
+    "hidden_size_per_layer_input": (None, 0),
+    "num_kv_shared_layers": (None, 0),
+    "attention_k_eq_v": (None, False),
+    "enable_moe_block": (None, False),
+    "use_double_wide_mlp": (None, False),
     "moe_intermediate_size": (None, 0),
     "n_routed_experts": (None, 0),
     "norm_type": (None, "rms_norm", "rmsnorm"),

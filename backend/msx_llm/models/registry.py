@@ -14,6 +14,7 @@ from msx_llm.models import (
     ernie4_5,
     ernie4_5_moe,
     gemma3,
+    gemma4,
     glm4,
     glm4_moe,
     gpt_oss,
@@ -70,6 +71,8 @@ FAMILIES: Mapping[str, DecoderFamily] = {
     "phi3": DecoderFamily(phi3.configure, phi3.MEMBERS),
     "glm4": DecoderFamily(glm4.configure, glm4.MEMBERS),
     "gemma3_text": DecoderFamily(gemma3.configure, gemma3.MEMBERS),
+    "gemma4_text": DecoderFamily(gemma4.configure, gemma4.MEMBERS),
+    "gemma4_unified_text": DecoderFamily(gemma4.configure_unified, gemma4.MEMBERS),
     "kimi_k2": DecoderFamily(deepseek.configure_v3, deepseek.V3_MEMBERS),
     "olmo2": DecoderFamily(olmo2.configure, olmo2.MEMBERS),
     "smollm3": DecoderFamily(smollm3.configure, smollm3.MEMBERS),
@@ -95,7 +98,8 @@ def read_config(folder: Path) -> DecoderConfig:
     family = FAMILIES[hub.model_type]
     config = family.configure(hub)
     family.members.check(raw, **_of_heads(config.head_dim))
-    check_rope(config)
+    for own in (config.of_rope(place) for place, rope in enumerate(config.ropes) if rope):
+        check_rope(own)
     return _quantised(config, quantisation_of(folder, hub.quantization_config))
 
 

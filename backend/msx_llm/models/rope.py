@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.members import FILE
@@ -39,7 +38,7 @@ def check_rope(config: DecoderConfig) -> None:
     kind = config.rope["rope_type"]
     if kind not in SCALINGS:
         raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
-    if config.rotary_dim is None and (config.rope.get("partial_rotary_factor") or 1) != 1:
+    if config.rotary_dim is None and kind != "proportional" and (config.rope.get("partial_rotary_factor") or 1) != 1:
         raise HandlerLoadError(
             f"{FILE}, partial_rotary_factor: only 1 is supported: rotary positions cover the whole head"
         )
@@ -59,9 +58,8 @@ def rope_tables(config: DecoderConfig, length: int) -> tuple[Array, Array]:
 
 def tables_of_all(config: DecoderConfig, length: int) -> list[tuple[Array, Array]]:
     """Tables of each of `config.ropes`."""
-    return [
-        rope_tables(replace(config, rope=rope), length) if rope else _still(config, length) for rope in config.ropes
-    ]
+    all_own = (config.of_rope(place) for place in range(len(config.ropes)))
+    return [rope_tables(own, length) if own.rope else _still(own, length) for own in all_own]
 
 
 def _still(config: DecoderConfig, length: int) -> tuple[Array, Array]:
@@ -97,6 +95,13 @@ def _default(config: DecoderConfig) -> Scaled:
 
 def _linear(config: DecoderConfig) -> Scaled:
     return _default(config)[0] / _number(config.rope, "factor"), 1.0
+
+
+def _proportional(config: DecoderConfig) -> Scaled:
+    """The first pairs turn as if all did, the others not at all."""
+    turning = int((config.rope.get("partial_rotary_factor") or 1) * config.turning // 2)
+    inverse = np.pad(_default(config)[0][:turning], (0, config.turning // 2 - turning))
+    return inverse / (config.rope.get("factor") or 1), 1.0
 
 
 def _dynamic(config: DecoderConfig) -> Scaled:
@@ -192,5 +197,6 @@ SCALINGS: dict[str, Callable[[DecoderConfig], Scaled]] = {
     "dynamic": _dynamic,
     "llama3": _llama3,
     "longrope": _longrope,
+    "proportional": _proportional,
     "yarn": _yarn,
 }

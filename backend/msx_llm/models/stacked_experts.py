@@ -19,7 +19,7 @@ def stacked_experts(names: Collection[str], config: DecoderConfig, shape: ShapeO
     if experts is None or experts.clamp is not None:
         return
     inner, hidden = experts.inner, config.hidden_size
-    for name in sorted(name for name in names if name.endswith(f".mlp.{GATE_UP}")):
+    for name in sorted(name for name in names if name.endswith(f".{GATE_UP}")):
         place = name.removesuffix(GATE_UP)
         found = shape(name)[1:], shape(place + DOWN)[1:] if place + DOWN in names else ()
         by_inputs = (hidden, 2 * inner), (inner, hidden)

@@ -18,6 +18,14 @@ class TextPart(NamedTuple):
     """Keys that transformers does not read there, and what it does."""
 
 
+GEMMA4 = {
+    "vocab_size": 262_144,
+    "hidden_size": 2304,
+    "intermediate_size": 9216,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 8,
+    "max_position_embeddings": 131_072,
+}
 TEXT_PARTS = {
     "gemma3": TextPart(
         "gemma3_text",
@@ -30,6 +38,8 @@ TEXT_PARTS = {
             "max_position_embeddings": 131_072,
         },
     ),
+    "gemma4": TextPart("gemma4_text", GEMMA4),
+    "gemma4_unified": TextPart("gemma4_unified_text", GEMMA4 | {"max_position_embeddings": 262_144}),
     "mistral3": TextPart("mistral", others=("ministral3",)),
     "qwen2_5_vl": TextPart("qwen2"),
     "qwen3_5": TextPart("qwen3_5_text"),
@@ -41,9 +51,16 @@ SHARED, TIED = ("dtype", "torch_dtype", "quantization_config"), "tie_word_embedd
 """Keys that stand beside `text_config` and hold for it, too; the last one also where it has another value there."""
 PREFIXES = ("language_model.model.", "model.language_model.")
 """Prefixes of the part's tensors, in older and in newer files."""
-OTHERS = tuple(
-    f"{root}{part}." for root in ("", "model.") for part in ("vision_tower", "multi_modal_projector", "visual")
+PARTS = (
+    "vision_tower",
+    "multi_modal_projector",
+    "visual",
+    "embed_vision",
+    "audio_tower",
+    "embed_audio",
+    "vision_embedder",
 )
+OTHERS = tuple(f"{root}{part}." for root in ("", "model.") for part in PARTS)
 """How names of the other parts' tensors begin."""
 PICTURES = (
     "image_token_id", "video_token_id", "vision_config", "vision_end_token_id", "vision_start_token_id",

@@ -9,8 +9,9 @@ from typing import Any
 
 from msx_core.mindspore.weights import Weights
 from msx_llm.models import float8
-from msx_llm.models.arrangement import GATE, NORMS, Shape, TensorSource, layer_sources
+from msx_llm.models.arrangement import GATE, NORMS, VALUES, Shape, TensorSource, layer_sources
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.layer_shapes import gate_shapes, input_shapes
 from msx_llm.models.mindformers_names import hub_names, is_llama
 from msx_llm.models.mindformers_parts import Assembled, assembled_of
 from msx_llm.models.mxfp4 import packed_shapes
@@ -55,7 +56,8 @@ class Checkpoint(Weights):
         guesses = config.latent is not None or (config.experts is not None and config.experts.sigmoid)
         self._further: tuple[str, ...] = (f"{self.prefix}layers.{config.layers}.",) if guesses else ()
         """Layers that guess further tokens, and what pictures go through: nothing runs them."""
-        self._further += (*passed, *OTHERS, *(GUESSING if config.delta is not None else ()))
+        self._further += (*passed, *OTHERS, *_unread(config, self.prefix))
+        self._further += GUESSING if config.delta is not None else ()
         self._quantised = config.quantised
         stored, further = stored_shapes(dict(shapes(config, self.prefix)), self.prefix, config.quantised)
         further |= {own for one in self._assembled.values() for own in one.names}
@@ -166,6 +168,7 @@ class StoredTensors:
 def shapes(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, Shape]]:
     """The name and shape of every tensor of the files, weights as [out, in]."""
     yield f"{prefix}embed_tokens.weight", (config.vocab_size, config.hidden_size)
+    yield from ((f"{prefix}{name}", shape) for name, shape in input_shapes(config))
     for layer in range(config.layers):
         for name, shape in _file_shapes(config, layer):
             yield f"{prefix}layers.{layer}.{name}", shape
@@ -180,10 +183,11 @@ def _head(prefix: str) -> str:
 
 
 def _file_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
-    rows: dict[str, Shape] = {}
-    for _, source in layer_sources(config, layer_shapes(config, layer)):
+    rows, own = dict[str, Shape](), config.of_layer(layer)
+    for name, source in layer_sources(own, layer_shapes(config, layer)):
         before = rows.get(source.name, (0,))[0]
-        rows[source.name] = (before + source.shape[0], *source.shape[1:])
+        if not (own.values_of_keys and name.startswith(VALUES)):  # whose rows are those of keys
+            rows[source.name] = (before + source.shape[0], *source.shape[1:])
     packed = config.experts is not None and config.experts.packed
     for name, shape in rows.items():
         yield from packed_shapes(name, shape) if packed and name.endswith(PACKED) else ((name, shape),)
@@ -197,13 +201,13 @@ def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSou
     yield norm, TensorSource(norm, (config.hidden_size,), offset=config.norm_offset, factor=config.logits_factor)
     for layer in range(config.layers):
         place = f"{prefix}layers.{layer}."
-        for name, source in layer_sources(config, layer_shapes(config, layer)):
+        for name, source in layer_sources(config.of_layer(layer), layer_shapes(config, layer)):
             yield place + name, replace(source, name=place + source.name)
 
 
 def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
     """The engine's tensors of a layer."""
-    hidden = config.hidden_size
+    hidden, config = config.hidden_size, config.of_layer(layer)
     if config.delta is not None and config.delta.layers[layer]:
         yield from ((f"linear_attn.{name}", shape) for name, shape in config.delta.shapes(hidden))
     elif config.latent is not None:
@@ -212,17 +216,28 @@ def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
     else:
         yield from _attention(config)
     yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
+    yield from gate_shapes(config)
+    if config.layer_factors:
+        yield "layer_scalar", (1,)
     for name, place in NORMS.items():
         if not name.startswith("self_attn.") and getattr(config.norms, place):
             yield f"{name}.weight", (hidden,)
+
+
+def _unread(config: DecoderConfig, prefix: str) -> Iterator[str]:
+    """Keys and values that some files have of layers that read another one's."""
+    for layer, shape in enumerate(config.shapes):
+        if shape.source is not None:
+            yield from (f"{prefix}layers.{layer}.self_attn.{name}" for name in ("k_proj", "v_proj", "k_norm", "v_norm"))
 
 
 def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     hidden, head = config.hidden_size, config.head_dim
     q, kv = config.heads * head, config.kv_heads * head
     yield from _linear("self_attn.q_proj", q, hidden, config.qkv_bias)
-    yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
-    yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
+    if config.source is None:
+        yield from _linear("self_attn.k_proj", kv, hidden, config.qkv_bias)
+        yield from _linear("self_attn.v_proj", kv, hidden, config.qkv_bias)
     yield from _linear("self_attn.o_proj", hidden, q, config.o_bias)
     if config.gated:
         yield from _linear(GATE, q, hidden, config.qkv_bias)
@@ -231,14 +246,16 @@ def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
     if config.qk_norm or config.qk_norm_whole:
         whole = config.qk_norm_whole
         yield "self_attn.q_norm.weight", (q if whole else head,)
-        yield "self_attn.k_norm.weight", (kv if whole else head,)
+        if config.source is None:
+            yield "self_attn.k_norm.weight", (kv if whole else head,)
 
 
 def _mlp(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
     hidden, inner = config.hidden_size, config.intermediate_size
     if config.experts is not None and config.sparse(layer):
         yield from config.experts.shapes(hidden)
-        return
+        if not config.experts.beside:
+            return
     yield from _linear("gate_proj", inner, hidden, config.mlp_bias)
     yield from _linear("up_proj", inner, hidden, config.mlp_bias)
     yield from _linear("down_proj", hidden, inner, config.mlp_bias)

@@ -6,6 +6,7 @@ from msx_llm.division import own_layers
 from msx_llm.kernels.devices import engine_device
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.layer_shapes import EMBEDDING, input_shapes
 from msx_llm.models.weights import layer_shapes
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -24,7 +25,9 @@ def itemsize(config: DecoderConfig, target: str) -> int:
 
 def layer_parameters(config: DecoderConfig, shards: int, layer: int) -> int:
     """Numbers of one layer on one rank, of all its experts."""
-    return sum(prod(shape) // divisor(config, name, shards) for name, shape in layer_shapes(config, layer))
+    own = config.of_layer(layer)
+    plain = own.head_dim if own.value_norm and own.source is None else 0  # a norm that no file has
+    return plain + sum(prod(shape) // divisor(own, name, shards) for name, shape in layer_shapes(config, layer))
 
 
 def layers_parameters(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:
@@ -55,7 +58,9 @@ def divisor(config: DecoderConfig, name: str, shards: int) -> int:
 def model_parameters(config: DecoderConfig) -> int:
     """Numbers of the whole model, whatever its files have them in; a tied head has none of its own."""
     layers = sum(layer_parameters(config, 1, layer) for layer in range(config.layers))
-    return layers + (2 - config.tied) * vocabulary_parameters(config, 1) + config.hidden_size
+    return (
+        layers + input_parameters(config, 1) + (2 - config.tied) * vocabulary_parameters(config, 1) + config.hidden_size
+    )
 
 
 def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
@@ -63,9 +68,14 @@ def vocabulary_parameters(config: DecoderConfig, shards: int) -> int:
     return -(-config.vocab_size // shards) * config.hidden_size
 
 
+def input_parameters(config: DecoderConfig, shards: int) -> int:
+    """Numbers of what makes the layers' own inputs, on one rank: the embedding is divided."""
+    return sum(prod(shape) // (shards if name.startswith(EMBEDDING) else 1) for name, shape in input_shapes(config))
+
+
 def rank_parameters(config: DecoderConfig, parallel: Parallel) -> int:
     """Numbers of the rank's part. A tied head has numbers of its own only where it cannot share them."""
-    count = layers_parameters(config, parallel)
+    count = layers_parameters(config, parallel) + input_parameters(config, parallel.tp_size)
     if parallel.first_stage and not config.shares_weight(parallel.stages):
         count += vocabulary_parameters(config, parallel.tp_size)
     if parallel.last_stage:
@@ -84,7 +94,7 @@ def _adapter_numbers(config: DecoderConfig, parallel: Parallel, layer: int, shap
     count = 0
     for name, size in layer_shapes(config, layer):
         if name.removesuffix(".weight").rpartition(".")[2] in shape.targets and len(size) == 2:
-            (outputs, inputs), parts = size, divisor(config, name, parallel.tp_size)
+            (outputs, inputs), parts = size, divisor(config.of_layer(layer), name, parallel.tp_size)
             by_inputs = name.endswith(_BY_INPUTS)
             count += inputs // parts + outputs if by_inputs else inputs + outputs // parts
     return count * shape.width
@@ -92,20 +102,16 @@ def _adapter_numbers(config: DecoderConfig, parallel: Parallel, layer: int, shap
 
 def token_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """Keys and values of one token in the rank's layers."""
-    one = config.cache_numbers(parallel.tp_size, parallel.target) * itemsize(config, parallel.target)
-    return attending_layers(config, parallel) * one
-
-
-def attending_layers(config: DecoderConfig, parallel: Parallel) -> int:
-    """Layers of the rank that have keys and values."""
-    return sum(config.attends(layer) for layer in own_layers(config, parallel))
+    target = parallel.target
+    layers = own_layers(config, parallel)
+    return sum(config.layer_cache(layer, parallel.tp_size, target) for layer in layers) * itemsize(config, target)
 
 
 def text_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """States of one slot in the rank's layers."""
     if config.delta is None:
         return 0
-    nets = len(own_layers(config, parallel)) - attending_layers(config, parallel)
+    nets = sum(not config.attends(layer) for layer in own_layers(config, parallel))
     return nets * config.delta.divided(parallel.tp_size).kept * itemsize(config, parallel.target)
 
 
@@ -118,12 +124,16 @@ def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: 
 def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:
     """An estimate of the largest step's: the states of one layer, and on the last stage the logits."""
     heads = config.heads // parallel.tp_size
-    kv = config.kv_heads_of(parallel.tp_size)
-    widths = 4 * config.hidden_size + _inner_width(config, parallel)
-    widths += 2 * (heads + 2 * kv) * config.cache_size(parallel.target)
+    widths = max(_layer_width(own, parallel) for own in config.variants)
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     step += engine_device(parallel.target).scores_bytes(config, heads, chunk, texts, context)
     return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
+
+
+def _layer_width(config: DecoderConfig, parallel: Parallel) -> int:
+    heads = config.heads // parallel.tp_size + 2 * config.kv_heads_of(parallel.tp_size)
+    width = 4 * config.hidden_size + config.layers * config.layer_inputs + _inner_width(config, parallel)
+    return width + 2 * heads * config.cache_size(parallel.target)
 
 
 def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:

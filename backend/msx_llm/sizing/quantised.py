@@ -33,7 +33,7 @@ def _saved(config: DecoderConfig, parallel: Parallel, layer: int) -> Iterator[tu
         if form is not None and name.endswith(".weight") and not _widened(config, name, form, parallel.target):
             outputs, inputs = shape
             saved = outputs * inputs * itemsize(config, parallel.target) - linear_bytes(form, outputs, inputs, parallel)
-            yield name, saved // divisor(config, name, parallel.tp_size)
+            yield name, saved // divisor(config.of_layer(layer), name, parallel.tp_size)
 
 
 def _widened(config: DecoderConfig, name: str, form: LinearFormat, target: str) -> bool:

@@ -5,7 +5,6 @@ from msx_llm.division import own_layers
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
 from msx_llm.sizing.parts import (
-    attending_layers,
     itemsize,
     layers_parameters,
     text_bytes,
@@ -24,8 +23,7 @@ def decode_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, t
     read = layers_parameters(config, parallel, touched) + head
     cache = texts * context * token_bytes(config, parallel)  # where layers have windows, too: masks hide the rest
     cache += texts * text_bytes(config, parallel)  # one of both states, read and written
-    pairs = texts * context * attending_layers(config, parallel)
-    flops = 2 * (_token_numbers(config, parallel) + head) * texts + pairs * _pair_flops(config, parallel)
+    flops = 2 * (_token_numbers(config, parallel) + head) * texts + texts * context * _pair_flops(config, parallel)
     bytes = read * itemsize(config, parallel.target) - saved_bytes(config, parallel, touched) + cache
     return _time(peaks, bytes, flops, _exchange(config, parallel, peaks, texts))
 
@@ -38,8 +36,8 @@ def prefill_time(config: DecoderConfig, parallel: Parallel, peaks: DevicePeaks, 
     saved = chunks * saved_bytes(config, parallel, touched)
     read = (chunks * layers_parameters(config, parallel, touched) + head) * itemsize(config, parallel.target) - saved
     read += chunks * context * token_bytes(config, parallel) // 2  # on average half of them are before a chunk
-    pairs = context * context * attending_layers(config, parallel)
-    flops = 2 * (_token_numbers(config, parallel) * context + head) + pairs * _pair_flops(config, parallel) // 2
+    pairs = context * context // 2
+    flops = 2 * (_token_numbers(config, parallel) * context + head) + pairs * _pair_flops(config, parallel)
     return _time(peaks, read, flops, _exchange(config, parallel, peaks, context))
 
 
@@ -50,11 +48,13 @@ def _time(peaks: DevicePeaks, bytes: float, flops: float, exchange: float | None
 
 
 def _pair_flops(config: DecoderConfig, parallel: Parallel) -> int:
-    """Operations for one token and one position in a layer: a multiplication and an addition each for score and mix."""
+    """Operations for one token and one position in a rank's layers: a multiplication and an addition each for score and
+    mix."""
     heads = config.heads // parallel.tp_size
+    layers = [layer for layer in own_layers(config, parallel) if config.attends(layer)]
     if config.latent is not None:
-        return 2 * heads * (config.latent.width + config.latent.rank)
-    return 4 * heads * config.head_dim
+        return 2 * heads * (config.latent.width + config.latent.rank) * len(layers)
+    return sum(4 * heads * config.of_layer(layer).head_dim for layer in layers)
 
 
 def _token_numbers(config: DecoderConfig, parallel: Parallel) -> int:

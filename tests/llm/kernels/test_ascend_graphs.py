@@ -19,7 +19,7 @@ pytestmark = pytest.mark.mindspore
 ms = pytest.importorskip("mindspore")
 
 PREFILL, MIXED, DECODE = STEPS = range(3)
-ATTENTIONS = ("llama", "gemma3", "gpt_oss", "deepseek_v3")
+ATTENTIONS = ("llama", "gemma3", "gemma4", "gpt_oss", "deepseek_v3")
 """Families that have all kinds of attention between them. All else is alike in all kinds of steps: one stands for them,
 and the others are compiled by hand."""
 ONE_LAYER: dict[str, Any] = {"num_hidden_layers": 1, "layer_types": None, "mlp_only_layers": []}
@@ -107,7 +107,7 @@ def test_graphs_are_compiled_for_inference_and_steps_name_their_phase(
 
     made = make("llama", tmp_path, "float16")._graphs
     monkeypatch.setattr(ms, "jit", jit)
-    graphs = FlatGraphs(made.decoder, read_config(tmp_path / "model"), (2, 128, 1, 16), eager=False)
+    graphs = FlatGraphs(made.decoder, read_config(tmp_path / "model"), (2, 128), eager=False)
     for kind in (PREFILL, MIXED, DECODE, PREFILL):
         graphs(kind)
     assert compiled == [{"jit_level": "O0", "infer_boost": "on"}] * 3
@@ -124,11 +124,11 @@ def test_blocks_are_made_on_the_device(tmp_path: Path, monkeypatch: pytest.Monke
         shapes.append(shape)
         return ms.ops.zeros(shape, dtype)
 
-    made, blocks = make("llama", tmp_path, "float16")._graphs, (2, 128, 1, 16)
+    made, blocks = make("llama", tmp_path, "float16")._graphs, (2, 128)
     monkeypatch.setattr(graphs, "ops", SimpleNamespace(zeros=zeros))
     monkeypatch.setattr(np, "zeros", lambda *args, **kwargs: pytest.fail("an array of the host"))
     graphs.FlatGraphs(made.decoder, read_config(tmp_path / "model"), blocks, eager=True)
-    assert shapes == [blocks] * 2 * len(made.decoder.body.layers)
+    assert shapes == [(*blocks, 2, 16)] * 2 * len(made.decoder.body.layers)
 
 
 @pytest.mark.long

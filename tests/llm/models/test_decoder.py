@@ -49,7 +49,7 @@ def test_kimi_k2_has_the_logits_of_a_deepseek_v3(tmp_path: Path) -> None:
     np.testing.assert_allclose(all_logits(runner, tokens, slot=1, chunks=(16,)), logits, atol=1e-4)
 
 
-DISTINCT = ("glm4", "gemma3", "gpt_oss", "qwen2_moe", "deepseek_v3", "qwen3_next")
+DISTINCT = ("glm4", "gemma3", "gemma4", "gemma4_experts", "gpt_oss", "qwen2_moe", "deepseek_v3", "qwen3_next")
 """Families that have all kinds of cells between them; test_runner has llama's graphs, embedding/test_network those of
 qwen3."""
 
@@ -147,7 +147,8 @@ def test_a_tied_head_is_the_embeddings_weight(kernels: str, family: str, stages:
     from msx_core.mindspore.loading import without_data
     from msx_llm.kernels.ascend.factory import AscendKernels
     from msx_llm.kernels.cpu.factory import CpuKernels
-    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.models.decoder import Decoder
+    from msx_llm.models.parts import DecoderParts
     from msx_llm.models.registry import read_config
     from msx_sdk.mindspore.parallel import Parallel
 

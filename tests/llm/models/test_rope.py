@@ -88,7 +88,10 @@ def test_yarn_scales_cosines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rope", "message"),
     [
-        ({"rope_type": "spiral"}, "'spiral' is unknown; known are default, linear, dynamic, llama3, longrope, yarn"),
+        (
+            {"rope_type": "spiral"},
+            "'spiral' is unknown; known are default, linear, dynamic, llama3, longrope, proportional, yarn",
+        ),
         ({"rope_type": "longrope", "short_factor": [1.0]}, "short_factor must be a list of 4 numbers above 0"),
         ({"rope_type": "linear"}, "rope scaling 'linear': factor is missing"),
         ({"rope_type": "linear", "factor": "2"}, "rope scaling 'linear': factor is '2'; it must be above 0"),

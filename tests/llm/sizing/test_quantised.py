@@ -24,7 +24,8 @@ SMALL = 0.02
 def resident(config: DecoderConfig, parallel: Parallel) -> int:
     """Bytes of the network's parameters."""
     from msx_core.mindspore.loading import parameter_size, without_data
-    from msx_llm.models.decoder import Decoder, DecoderParts
+    from msx_llm.models.decoder import Decoder
+    from msx_llm.models.parts import DecoderParts
 
     with without_data():
         parts = DecoderParts(parallel, engine_device(parallel.target).kernels(config))

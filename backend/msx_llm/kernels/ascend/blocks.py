@@ -43,8 +43,9 @@ def block_size(head_size: int) -> int:
 def block_size_of(config: DecoderConfig) -> int:
     """Raises HandlerLoadError."""
     if config.latent is None:
-        block_size(config.head_dim)  # refuses by the number that the file has
-        return block_size(config.cache_size("Ascend"))
+        for own in config.variants:
+            block_size(own.head_dim)  # refuses by the number that the file has
+        return min(block_size(own.cache_size("Ascend")) for own in config.variants)
     latent = config.latent
     sizes = {"kv_lora_rank": latent.rank, "qk_rope_head_dim": latent.turning, "qk_nope_head_dim": latent.still}
     if odd := next((name for name, size in sizes.items() if size % MULTIPLE), None):

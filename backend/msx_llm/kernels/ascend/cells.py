@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import mindspore as ms
@@ -62,22 +63,29 @@ class FusedGeluGate(nn.Cell):  # type: ignore[misc]
         return self.mul(self.gelu(gate), up)
 
 
-GATES = {"silu": FusedSiluGate, "gelu_tanh": FusedGeluGate}
+GATES: Mapping[str, Any] = {"silu": FusedSiluGate, "gelu_tanh": FusedGeluGate}
 
 
 class FusedRotary(nn.Cell):  # type: ignore[misc]
     """`ApplyRotaryPosEmb(cos_format=2)(query, key, cos, sin, batch_valid_length)`: halves rotate together. cos and sin
     are the whole table where all texts begin, else rows of each token (mindformers 2.1.0, transformer/enums.py)."""
 
-    def __init__(self, rope: int) -> None:
+    def __init__(self, kind: int) -> None:
         super().__init__()
-        self.rope = rope
+        self.kind = kind
         self.turn = operators.ApplyRotaryPosEmb(2)
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """q [T, N*D], k [T, K*D] -> the same"""
         _, cos, sin, _, _, lengths = step[:6]
-        return self.turn(q, k, cos[self.rope], sin[self.rope], lengths)
+        return self.turn(q, k, cos[self.kind], sin[self.kind], lengths)
+
+
+class FusedQueryRotary(FusedRotary):
+    """Queries in both places: no operator turns them alone."""
+
+    def construct(self, q: Any, step: Any) -> Any:  # type: ignore[override]
+        return super().construct(q, q, step)[0]
 
 
 def causal_triangle(dtype: Any) -> Any:

@@ -9,6 +9,7 @@ from mindspore import Parameter, nn, ops
 from mindspore.common.initializer import initializer
 
 from msx_llm.kernels.ascend import operators
+from msx_llm.kernels.ascend.cells import GATES
 from msx_llm.kernels.ascend.switches import ROUTERS
 from msx_llm.models.expert_weights import ExpertWeights
 from msx_llm.models.experts import ExpertsConfig
@@ -120,7 +121,7 @@ class RoutedExperts(ExpertWeights):
         super().__init__(hidden, experts, parallel, dtype, **form)
         self.route, self.back = operators.MoeInitRoutingV2(), operators.MoeTokenUnpermute()
         self.grouped, self.cast, self.split = operators.GroupedMatmulV4(), operators.Cast(), operators.SplitWithSize()
-        self.silu, self.mul, self.sum = operators.SiLU(), operators.Mul(), ops.ReduceSum()
+        self.gate, self.mul, self.sum = GATES[experts.activation](), operators.Mul(), ops.ReduceSum()
 
     def construct(self, x: Any, weights: Any, chosen: Any) -> Any:
         if self.whole:
@@ -136,7 +137,7 @@ class RoutedExperts(ExpertWeights):
         return self.product(rows, self.gate_up, counts)
 
     def gated(self, gate: Any, up: Any) -> Any:
-        return self.mul(self.silu(gate), up)
+        return self.gate(gate, up)
 
     def down_product(self, rows: Any, counts: Any) -> Any:
         return self.product(rows, self.down, counts)

@@ -6,8 +6,8 @@ from typing import Any
 from mindspore import nn
 
 from msx_llm.kernels.ascend import operators
-from msx_llm.kernels.ascend.attention import BlockAttention
-from msx_llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedRotary, Norm
+from msx_llm.kernels.ascend.attention import BlockAttention, ReadingBlockAttention
+from msx_llm.kernels.ascend.cells import GATES, FusedHeadNorm, FusedQueryRotary, FusedRotary, Norm
 from msx_llm.kernels.ascend.clamped import RoutedClampedExperts
 from msx_llm.kernels.ascend.delta import no_delta_nets
 from msx_llm.kernels.ascend.experts import RoutedExperts, SharedExpertGate, router_of
@@ -23,7 +23,7 @@ from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
-from msx_llm.models.kernels import Heads, Projection
+from msx_llm.models.kernels import Heads, LayerKind, Projection
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.loaded import LoadedDecoder
 from msx_llm.models.quantised.format import LinearFormat
@@ -96,20 +96,23 @@ class AscendKernels:
     def add(self) -> Any:
         return operators.Add()
 
+    def mul(self) -> Any:
+        return operators.Mul()
+
     def gather(self) -> Any:
         return operators.Gather()
 
     def gate(self, activation: str) -> Any:
         return GATES[activation]()
 
-    def rotary(self, heads: Heads, rope: int) -> Any:
-        return FusedRotary(rope)
+    def rotary(self, heads: Heads, kind: int) -> Any:
+        return FusedRotary(kind)
 
-    def attention(self, heads: Heads, layer: int, window: int) -> Any:
-        return BlockAttention(heads, layer, window)
+    def attention(self, heads: Heads, layer: int, kind: int) -> Any:
+        return BlockAttention(heads, layer, kind)
 
-    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
-        return SinkBlockAttention(heads, parallel, (layer, window), self.dtype)
+    def query_rotary(self, kind: int) -> Any:
+        return FusedQueryRotary(kind)
 
     def output_gate(self) -> Any:
         raise no_delta_nets()  # the families whose attention has a gate
@@ -117,11 +120,17 @@ class AscendKernels:
     def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
         raise no_delta_nets()
 
-    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
+    def reading_attention(self, heads: Heads, source: int, kind: int) -> Any:
+        return ReadingBlockAttention(heads, source, kind)
+
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, kind: int) -> Any:
+        return SinkBlockAttention(heads, parallel, (layer, kind), self.dtype)
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, kind: int) -> Any:
         return LatentBlockAttention(heads, latent, parallel, layer, self.dtype)
 
-    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
-        return FlatStepInputs(config, windows, self.dtype)
+    def step_inputs(self, config: DecoderConfig, kinds: tuple[LayerKind, ...]) -> Any:
+        return FlatStepInputs(config, kinds, self.dtype)
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         return FlatEmbedding(vocabulary, width, parallel, self.dtype)

@@ -20,8 +20,9 @@ from msx_llm.kernels.ascend.graphs import FlatGraphs
 from msx_llm.kernels.ascend.inputs import DECODE, MIXED, PREFILL
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
+from msx_llm.models.decoder import Decoder
 from msx_llm.models.kernels import Array
+from msx_llm.models.parts import DecoderParts
 from msx_llm.models.text_angles import TextAngles
 from msx_llm.sampling.choice import TokenChoice
 from msx_llm.stage import Choose, Finish, StageMessages
@@ -68,9 +69,8 @@ class FlatRunner:
         self._kinds = StepKinds(config)
         self.block, self.blocks = self._tables.size, self._tables.blocks
         decoder.body.step.prepare(max(self.context, self.prefill_size + self.slots + 1))
-        shape = (self.blocks, self.block, heads.keys, config.cache_size("Ascend"))
         eager = parts.parallel.target != "Ascend"
-        self._graphs = FlatGraphs(decoder, config, shape, eager)
+        self._graphs = FlatGraphs(decoder, config, (self.blocks, self.block), eager)
         self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, self.slots, eager)
         self._capture = DecodeCapture(limits.capture_buckets)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
@@ -198,11 +198,12 @@ class FlatRunner:
 
 class StepKinds:
     """Which kind of step some chunks are. Only mixed ones have masks that hide what is behind a window, or the rest of
-    the block in which sinks are, and angles that depend on the text."""
+    the block in which sinks are, angles that depend on the text, and layers that read the blocks of others."""
 
     def __init__(self, config: DecoderConfig) -> None:
         windows = [window for window in config.windows if window is not None]
-        self._unmasked = 0 if config.sinks else min(windows, default=config.context)
+        blocks_alone = config.sinks or any(shape.source is not None for shape in config.shapes)
+        self._unmasked = 0 if blocks_alone else min(windows, default=config.context)
         self._begins = MIXED if config.stretches else PREFILL
 
     def of(self, chunks: Sequence[TokenChunk]) -> int:

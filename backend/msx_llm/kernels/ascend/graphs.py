@@ -19,7 +19,11 @@ from msx_llm.kernels.ascend.sinks import put_sink
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder
 from msx_sdk.mindspore.layers import counted
+from msx_sdk.mindspore.parallel import Parallel
 
+Shape = tuple[int, int, int, int]
+NOTHING: Shape = (1, 1, 1, 1)
+"""Blocks of a layer that keeps nothing of its own."""
 PHASES = {PREFILL: "prefill", MIXED: "increment", DECODE: "increment"}
 
 
@@ -70,15 +74,15 @@ class FlatCell(nn.Cell):  # type: ignore[misc]
 class FlatGraphs:
     """The graphs of one rank, and its blocks of keys and values. `eager` runs the cells without graphs."""
 
-    def __init__(self, decoder: Decoder, config: DecoderConfig, blocks: tuple[int, int, int, int], eager: bool) -> None:
-        """blocks: (number, tokens of each, key-value heads, size of a head)"""
+    def __init__(self, decoder: Decoder, config: DecoderConfig, blocks: tuple[int, int], eager: bool) -> None:
+        """blocks: (number, tokens of each)"""
         self.decoder, self.dtype = decoder, decoder.dtype
-        layers = len(decoder.body.layers)
-        self.keys = self._blocks(layers, blocks)
+        shapes = [_shape(config.of_layer(layer), blocks, decoder.parallel) for layer in decoder.body.own]
+        self.keys = self._blocks(shapes)
         if config.sinks:
             for keys in self.keys:
                 put_sink(keys, config)
-        self.values = self._blocks(layers, blocks if config.latent is None else (1, 1, 1, 1))
+        self.values = self._blocks(shapes if config.latent is None else [NOTHING] * len(shapes))
         self.hidden, self.first = config.hidden_size, decoder.parallel.first_stage
         self._cells = {kind: FlatCell(decoder, kind) for kind in PHASES}
         self._calls = {kind: cell if eager else self.graph(cell) for kind, cell in self._cells.items()}
@@ -89,9 +93,9 @@ class FlatGraphs:
         cell.phase = PHASES[kind]
         return self._calls[kind](*inputs, self.keys, self.values)
 
-    def _blocks(self, layers: int, shape: tuple[int, int, int, int]) -> Any:
+    def _blocks(self, shapes: Sequence[Shape]) -> Any:
         """Made on the device: the cache is most of its memory, and copying it from the host would take minutes."""
-        return mutable([ops.zeros(shape, self.dtype) for _ in range(layers)])
+        return mutable([ops.zeros(shape, self.dtype) for shape in shapes])
 
     def graph(self, cell: FlatCell) -> Callable[..., Any]:
         """The cell compiled once for all shapes, at its first call."""
@@ -104,6 +108,13 @@ class FlatGraphs:
         x = _open(1) if self.first else Tensor(shape=[None, self.hidden], dtype=self.dtype)
         blocks = [mutable([_open(4, self.dtype) for _ in self.keys]) for _ in range(2)]
         return [x, _open(1), _open(3, self.dtype), _open(1), _open(2), *(_open(1) for _ in range(5)), *blocks]
+
+
+def _shape(config: DecoderConfig, blocks: tuple[int, int], parallel: Parallel) -> Shape:
+    """Shape of one layer's keys."""
+    if config.source is not None:
+        return NOTHING
+    return (*blocks, config.kv_heads_of(parallel.tp_size), config.cache_size("Ascend"))
 
 
 def _open(rank: int, dtype: Any = ms.int32) -> Any:

@@ -14,6 +14,7 @@ from msx_llm.kernels.ascend.cells import DROP, causal_triangle
 from msx_llm.kernels.ascend.masks import caches_mask
 from msx_llm.kernels.ascend.switches import ROTARY
 from msx_llm.models.config import DecoderConfig
+from msx_llm.models.kernels import LayerKind, distinct
 from msx_llm.models.rope import tables_of_all
 
 PREFILL, MIXED, DECODE = 0, 1, 2
@@ -21,16 +22,18 @@ PREFILL, MIXED, DECODE = 0, 1, 2
 
 
 class FlatStepInputs(nn.Cell):  # type: ignore[misc]
-    """-> a step: kind, cos and sin of each rope, slots, tables, lengths, q_lengths, a mask for each of the `windows`,
-    keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
+    """-> a step: its kind, cos and sin for each of the `kinds` of layers, slots, tables, lengths, q_lengths, a mask for
+    each of them, keys, values. It is a plain tuple: graphs would leave the attributes of a named one to Python.
 
     cos and sin are [T, D], of prompts the whole table, as in vllm-mindspore (layers/rotary_embedding.py) and in
     mindformers (base_models/gpt/gpt_model.py). T tokens of B texts, L blocks in a row of the tables.
     """
 
-    def __init__(self, config: DecoderConfig, windows: tuple[int | None, ...], dtype: Any) -> None:
+    def __init__(self, config: DecoderConfig, kinds: tuple[LayerKind, ...], dtype: Any) -> None:
         super().__init__()
-        self.config, self.dtype, self.stretches, self.windows = config, dtype, config.stretches, windows
+        self.config, self.dtype, self.stretches = config, dtype, config.stretches
+        self.windows, self.of_masks = distinct(kind.window for kind in kinds)
+        self.of_ropes = tuple(0 if config.stretches else kind.rope for kind in kinds)
         self.triangle, self.nothing = causal_triangle(dtype), ops.zeros((1, 1), dtype)
         latent = config.latent is not None and dtype == ms.bfloat16
         self.amount = 1 if latent else DROP
@@ -80,7 +83,16 @@ class FlatStepInputs(nn.Cell):  # type: ignore[misc]
         masks: Any = ()
         for window in self.windows:
             masks = (*masks, self.mask(kind, window, positions, reach))
+        cos, sin = self.spread(cos, self.of_ropes), self.spread(sin, self.of_ropes)
+        masks = self.spread(masks, self.of_masks)
         return kind, cos, sin, slots, tables, lengths, q_lengths, masks, keys, values
+
+    def spread(self, made: Any, places: tuple[int, ...]) -> Any:
+        """The part of each kind of layers."""
+        found: Any = ()
+        for place in places:
+            found = (*found, made[place])
+        return found
 
     def rows(self, tables: Any, positions: Any) -> Any:
         found: Any = ()

@@ -27,9 +27,9 @@ class SinkBlockAttention(nn.Cell):  # type: ignore[misc]
     loads_inner = True
 
     def __init__(self, heads: Heads, parallel: Parallel, place: tuple[int, int], dtype: Any) -> None:
-        """place: the layer and its window, as of `Kernels.attention`"""
+        """place: the layer and its kind, as of `Kernels.attention`"""
         super().__init__()
-        (self.layer, self.window), width = place, with_sink(heads.size)
+        (self.layer, self.kind), width = place, with_sink(heads.size)
         self.own, self.scale = heads.own(parallel), heads.scale
         self.queries, self.keys, self.size, self.more = heads.queries, heads.keys, heads.size, width - heads.size
         self.sinks = Parameter(initializer("zeros", (1, heads.queries, width), dtype), name="sinks")
@@ -43,7 +43,7 @@ class SinkBlockAttention(nn.Cell):  # type: ignore[misc]
         k, v = (self.flat(self.widened(it, self.keys)) for it in (k, v))
         q = self.flat(self.add(self.widened(q, self.queries), self.sinks))
         q = ops.depend(q, self.write(k, v, keys, values, slots))
-        mixed = self.of_blocks(q, keys, values, tables, lengths, None, None, masks[self.window], q_lengths)
+        mixed = self.of_blocks(q, keys, values, tables, lengths, None, None, masks[self.kind], q_lengths)
         return self.flat(mixed.reshape((-1, self.queries, self.size + self.more))[:, :, : self.size])
 
     def widened(self, x: Any, heads: int) -> Any:

@@ -104,7 +104,7 @@ class GeluGate(nn.Cell):  # type: ignore[misc]
         return self.gelu(gate) * up
 
 
-GATES = {"silu": SiluGate, "gelu_tanh": GeluGate}
+GATES: Mapping[str, Any] = {"silu": SiluGate, "gelu_tanh": GeluGate}
 
 
 class HalfTurn(nn.Cell):  # type: ignore[misc]
@@ -122,17 +122,28 @@ class HalfTurn(nn.Cell):  # type: ignore[misc]
 
 
 class Rotary(nn.Cell):  # type: ignore[misc]
-    def __init__(self, heads: Heads, rope: int) -> None:
+    def __init__(self, heads: Heads, kind: int) -> None:
         super().__init__()
-        self.rope = rope
+        self.kind = kind
         self.queries, self.keys, self.size = heads.queries, heads.keys, heads.size
         self.turn = HalfTurn()
 
     def construct(self, q: Any, k: Any, step: Any) -> Any:
         """-> q [T, N, D], k [T, K, D]"""
-        of_queries, of_keys = step[0][self.rope]
+        of_queries, of_keys = step[0][self.kind][0]
         q, k = q.reshape((-1, self.queries, self.size)), k.reshape((-1, self.keys, self.size))
         return self.turn(q, of_queries), self.turn(k, of_keys)
+
+
+class QueryRotary(nn.Cell):  # type: ignore[misc]
+    """q [T, N, D] -> the same"""
+
+    def __init__(self, kind: int) -> None:
+        super().__init__()
+        self.kind, self.turn = kind, HalfTurn()
+
+    def construct(self, q: Any, step: Any) -> Any:
+        return self.turn(q, step[0][self.kind][0][0])
 
 
 class CpuEmbedding(VocabParallelEmbedding):

@@ -107,7 +107,7 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
 
     def construct(self, qkv: Any, z: Any, b: Any, a: Any, step: Any) -> Any:
         """q, k, v [T, …] before the convolution, z [T, values], b, a [T, heads] of B texts -> [T, values]"""
-        before, after, valid, tail = step[3]
+        before, after, valid, tail = step[1]
         x, last = self.convolution(self.join(qkv), self.gather(self.tail, before, 0), tail)
         q, k, v = self.parts(x)
         decay, rate = self.rates(b, a, valid)

@@ -11,6 +11,7 @@ from mindspore.common.initializer import initializer
 
 from msx_core.mindspore.loading import fill
 from msx_core.mindspore.weights import Weights
+from msx_llm.kernels.cpu.cells import GATES
 from msx_llm.models.expert_weights import ExpertWeights
 from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.routing import ExpertChoice
@@ -53,7 +54,7 @@ class BlockedExperts(ExpertWeights):
         super().__init__(hidden, experts, parallel, dtype, **form)
         self.chosen = experts.chosen
         self.gather, self.pick, self.place = ops.Gather(), ops.GatherD(), ops.TensorScatterUpdate()
-        self.product, self.halves, self.sigmoid = ops.BatchMatMul(), ops.Split(-1, 2), ops.Sigmoid()
+        self.product, self.halves, self.gate = ops.BatchMatMul(), ops.Split(-1, 2), GATES[experts.activation]()
         self.add_up, self.sum, self.ceil = ops.CumSum(), ops.ReduceSum(), ops.Ceil()
 
     def construct(self, x: Any, weights: Any, chosen: Any) -> Any:
@@ -91,7 +92,7 @@ class BlockedExperts(ExpertWeights):
         """x [blocks * size, hidden], experts [blocks] -> [blocks * size, hidden]"""
         x = x.reshape((-1, size, self.hidden))
         gate, up = self.halves(self.product(x, self.gather(self.gate_up, experts, 0)))
-        made = self.product(gate * self.sigmoid(gate) * up, self.gather(self.down, experts, 0))
+        made = self.product(self.gate(gate, up), self.gather(self.down, experts, 0))
         return made.reshape((-1, self.hidden))
 
     def numbers(self, count: int) -> Any:

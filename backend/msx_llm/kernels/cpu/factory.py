@@ -11,6 +11,7 @@ from msx_llm.kernels.cpu.cells import (
     CpuEmbedding,
     Float32Head,
     HeadNorm,
+    QueryRotary,
     ResidualNorm,
     Rotary,
     SeparateLinears,
@@ -26,13 +27,13 @@ from msx_llm.kernels.cpu.packed import PackedLinears, PackedRow
 from msx_llm.kernels.cpu.packed_experts import PackedExperts
 from msx_llm.kernels.cpu.sinks import SinkAttention
 from msx_llm.kernels.cpu.slot_runner import SlotRunner
-from msx_llm.kernels.cpu.slots import SlotAttention
+from msx_llm.kernels.cpu.slots import ReadingSlotAttention, SlotAttention
 from msx_llm.kernels.cpu.widened import WidenedLinears
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.experts import ExpertsConfig
-from msx_llm.models.kernels import Heads, Projection
+from msx_llm.models.kernels import Heads, LayerKind, Projection
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.loaded import LoadedDecoder
 from msx_llm.models.quantised.format import LinearFormat
@@ -103,20 +104,23 @@ class CpuKernels:
     def add(self) -> Any:
         return ops.Add()
 
+    def mul(self) -> Any:
+        return ops.Mul()
+
     def gather(self) -> Any:
         return ops.Gather()
 
     def gate(self, activation: str) -> Any:
         return GATES[activation]()
 
-    def rotary(self, heads: Heads, rope: int) -> Any:
-        return Rotary(heads, rope)
+    def rotary(self, heads: Heads, kind: int) -> Any:
+        return Rotary(heads, kind)
 
-    def attention(self, heads: Heads, layer: int, window: int) -> Any:
-        return SlotAttention(heads, window)
+    def attention(self, heads: Heads, layer: int, kind: int) -> Any:
+        return SlotAttention(heads, kind)
 
-    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, window: int) -> Any:
-        return SinkAttention(heads, parallel, window)
+    def query_rotary(self, kind: int) -> Any:
+        return QueryRotary(kind)
 
     def output_gate(self) -> Any:
         return SigmoidGate()
@@ -124,11 +128,17 @@ class CpuKernels:
     def delta_state(self, delta: DeltaConfig, parallel: Parallel, eps: float) -> Any:
         return SlotDeltaState(delta, parallel, eps)
 
-    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, window: int) -> Any:
-        return SlotLatentAttention(heads, latent, parallel, window, self.dtype)
+    def reading_attention(self, heads: Heads, source: int, kind: int) -> Any:
+        return ReadingSlotAttention(heads, source, kind)
 
-    def step_inputs(self, config: DecoderConfig, heads: Heads, windows: tuple[int | None, ...]) -> Any:
-        return SlotStepInputs(config, heads, windows, self.dtype)
+    def sink_attention(self, heads: Heads, parallel: Parallel, layer: int, kind: int) -> Any:
+        return SinkAttention(heads, parallel, kind)
+
+    def latent_attention(self, heads: Heads, latent: LatentConfig, parallel: Parallel, layer: int, kind: int) -> Any:
+        return SlotLatentAttention(heads, latent, parallel, kind, self.dtype)
+
+    def step_inputs(self, config: DecoderConfig, kinds: tuple[LayerKind, ...]) -> Any:
+        return SlotStepInputs(config, kinds, self.dtype)
 
     def embedding(self, vocabulary: int, width: int, parallel: Parallel) -> Any:
         kind = CpuEmbedding if parallel.tp_size > 1 else WholeEmbedding

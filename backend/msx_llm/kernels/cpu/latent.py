@@ -21,8 +21,8 @@ from msx_sdk.mindspore.parallel import Parallel
 class SlotLatentAttention(SlotAttention):
     loads_inner = True
 
-    def __init__(self, heads: Heads, latent: LatentConfig, parallel: Parallel, window: int, dtype: Any) -> None:
-        super().__init__(heads, window)
+    def __init__(self, heads: Heads, latent: LatentConfig, parallel: Parallel, kind: int, dtype: Any) -> None:
+        super().__init__(heads, kind)
         self.latent, self.own = latent, heads.own(parallel)
         keys, values = ((heads.queries, size, latent.rank) for size in (latent.still, latent.value))
         self.of_keys = Parameter(initializer("zeros", keys, dtype), name="of_keys")
@@ -37,8 +37,7 @@ class SlotLatentAttention(SlotAttention):
 
     def construct(self, q: Any, x: Any, step: Any) -> Any:  # type: ignore[override]
         """q [B*P, heads * query], x [B*P, width] -> [B*P, heads * value]"""
-        angles, masks, (rows, seen), _ = step
-        mask, (of_queries, of_keys) = masks[self.window], angles[0]
+        (of_queries, of_keys), mask, (rows, seen) = step[0][self.kind]
         texts, queries, total = mask.shape
         count = queries // self.heads
         k = self.read(self.keep(self.k, rows, self.key(x, of_keys)), seen, texts, total)

@@ -76,7 +76,7 @@ class PackedExperts(BlockedExperts):
 
     def compute(self, x: Any, experts: Any, size: int) -> Any:
         gate, up = self.halves(self.gate_up(x.reshape((-1, size, self.hidden)), experts))
-        return self.down(gate * self.sigmoid(gate) * up, experts).reshape((-1, self.hidden))
+        return self.down(self.gate(gate, up), experts).reshape((-1, self.hidden))
 
     def load_shard(self, weights: Any, name: str) -> None:
         self.load_integers(weights, name)

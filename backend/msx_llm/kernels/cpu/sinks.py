@@ -16,8 +16,8 @@ from msx_sdk.mindspore.parallel import Parallel
 class SinkAttention(SlotAttention):
     loads_inner = True
 
-    def __init__(self, heads: Heads, parallel: Parallel, window: int) -> None:
-        super().__init__(heads, window)
+    def __init__(self, heads: Heads, parallel: Parallel, kind: int) -> None:
+        super().__init__(heads, kind)
         self.own = heads.own(parallel)
         self.sinks = Parameter(initializer("zeros", (heads.queries,), ms.float32), name="sinks")
         self.join, self.tile = ops.Concat(-1), ops.Tile()

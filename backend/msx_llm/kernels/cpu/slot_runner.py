@@ -13,15 +13,17 @@ from msx_core.mindspore.loading import without_data
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
 from msx_llm.kernels.cpu.delta_state import SlotDeltaState
+from msx_llm.kernels.cpu.extent import extent
 from msx_llm.kernels.cpu.pages import trim
 from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
-from msx_llm.kernels.cpu.slots import SlotLayout
+from msx_llm.kernels.cpu.slots import SlotAttention, SlotLayout
 from msx_llm.kernels.cpu.states import StateLayout
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.decoder import Decoder, DecoderParts
-from msx_llm.models.kernels import Array
+from msx_llm.models.decoder import Decoder
+from msx_llm.models.kernels import Array, distinct
+from msx_llm.models.parts import DecoderParts
 from msx_llm.models.text_angles import TextAngles
 from msx_llm.stage import Finish, StageMessages
 from msx_sdk.mindspore.layers import counted
@@ -50,20 +52,23 @@ class SlotRunner:
         """Takes a decoder with its weights, which `load` reads. Raises HandlerLoadError."""
         self.limits, self._config, self._dtype = limits, config, parts.kernels.dtype
         self.vocab_size, self.slots, self.context = config.vocab_size, limits.slots, limits.context
-        self._layout = SlotLayout(self.slots, self.context, parts.heads(config).keys)
-        self.prefill_size, extent = limits.prefill_buckets[-1], self._layout.extent
+        layouts, _ = distinct(kind.heads.keys for kind in decoder.body.kinds)
+        self._layouts = [SlotLayout(self.slots, self.context, keys) for keys in layouts]
+        self.prefill_size = limits.prefill_buckets[-1]
         contexts = [extent(size) for size in limits.context_buckets]
         self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent)
         self._angles = TextAngles(config, self.slots)
-        decoder.body.step.prepare(self._layout.extent(self.context))
+        decoder.body.step.prepare(extent(self.context))
         self._states = None if config.delta is None else StateLayout(self.slots, config.delta.kernel)
         caches = [layer.cache for layer in decoder.body.layers]
         self._nets = [it for it in caches if isinstance(it, SlotDeltaState)]
         self._keys = [it for it in caches if not isinstance(it, SlotDeltaState)]
         with without_data():
             for number, cache in enumerate(caches):
-                layout = self._states if isinstance(cache, SlotDeltaState) else self._layout
+                layout = self._states if isinstance(cache, SlotDeltaState) else self._layout_of(cache)
                 cache.prepare(layout, f"layers.{number}")
+        for cache in self._keys:
+            cache.share(caches)
         self._memory = SleepingMemory(decoder, [it for cache in caches for it in cache.caches], load)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
         self._last = parts.parallel.last_stage
@@ -112,12 +117,16 @@ class SlotRunner:
 
     def copy(self, source: int, target: int, length: int) -> None:
         """See `CopyPositions`."""
-        if source != target:
-            rows = _tensor(self._layout.rows(source, length)), _tensor(self._layout.rows(target, length))
+        for layout in self._layouts if source != target else ():
+            rows = _tensor(layout.rows(source, length)), _tensor(layout.rows(target, length))
             for cache in self._keys:
-                cache.copy(*rows)
+                if cache.kv == layout.heads:
+                    cache.copy(*rows)
         if self._states is not None:
             self._copy_states(*self._states.copied(source, target, length))
+
+    def _layout_of(self, cache: SlotAttention) -> SlotLayout:
+        return next(layout for layout in self._layouts if layout.heads == cache.kv)
 
     def keep_state(self, slot: int) -> None:
         """See `KeepState`. Only if texts have states."""
@@ -208,7 +217,8 @@ class SlotRunner:
         return length
 
     def _inputs(self, slots: Slots, positions: Array, context: int) -> list[Any]:
-        places = [_tensor(array) for array in self._layout.places(slots, positions, context)]
+        arrays = (layout.places(slots, positions, context) for layout in self._layouts)
+        places = [_tensor(array) for pair in arrays for array in pair]
         own = np.maximum(positions, 0)
         if self._config.stretches:
             rows = self._angles.rows(slots, own.shape[1], own.ravel())

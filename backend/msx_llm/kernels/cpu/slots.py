@@ -55,11 +55,11 @@ class SlotLayout:
 
 
 class SlotAttention(nn.Cell):  # type: ignore[misc]
-    """Attention of one layer, and its keys and values, which `prepare` makes. `window` is the place of its mask."""
+    """Attention of one layer, and its keys and values, which `prepare` makes."""
 
-    def __init__(self, heads: Heads, window: int) -> None:
+    def __init__(self, heads: Heads, kind: int) -> None:
         super().__init__()
-        self.heads, self.kv, self.size, self.window = heads.queries, heads.keys, heads.size, window
+        self.heads, self.kv, self.size, self.kind = heads.queries, heads.keys, heads.size, kind
         self.scale = heads.scale
         self.scatter, self.gather, self.softmax = ops.ScatterUpdate(), ops.EmbeddingLookup(), ops.Softmax(-1)
         self.scores, self.mix = ops.BatchMatMul(transpose_b=True), ops.BatchMatMul()
@@ -71,15 +71,20 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
         self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
         self.caches = [self.k, self.v]
 
+    def share(self, layers: Sequence[SlotAttention]) -> None:
+        """Takes the keys and values of another one of the rank's layers, if it reads those."""
+
     def load_shard(self, weights: Any, name: str) -> None:
         """It has keys and values, which are not read from files."""
 
     def construct(self, q: Any, k: Any, v: Any, step: Any) -> Any:
         """q [B*P, heads, D], k and v [B*P, kv, D] of B texts with P tokens each -> [B*P, heads*D]"""
-        _, masks, (rows, seen), _ = step
-        mask = masks[self.window]
-        k = self.keep(self.k, rows, k)
-        v = self.keep(self.v, rows, v)
+        rows = step[0][self.kind][2][0]
+        return self.attended(q, self.keep(self.k, rows, k), self.keep(self.v, rows, v), step)
+
+    def attended(self, q: Any, k: Any, v: Any, step: Any) -> Any:
+        """k, v: the caches"""
+        _, mask, (_, seen) = step[0][self.kind]
         texts, queries, total = mask.shape  # heads of keys and values have taken the place of texts
         count = queries * self.kv // self.heads
         q = self.heads_first(q * self.scale, texts // self.kv, count).reshape((texts, queries, self.size))
@@ -111,3 +116,21 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
         """Copies rows to rows; outside of graphs."""
         for cache in self.caches:
             self.scatter(cache, target, self.gather(cache, source, 0))
+
+
+class ReadingSlotAttention(SlotAttention):
+    """Attends to what the layer `source` has, which has written in the same step."""
+
+    def __init__(self, heads: Heads, source: int, kind: int) -> None:
+        super().__init__(heads, kind)
+        self.source = source
+
+    def prepare(self, layout: SlotLayout, name: str) -> None:
+        self.caches = []
+
+    def share(self, layers: Sequence[SlotAttention]) -> None:
+        self.k, self.v = layers[self.source].k, layers[self.source].v
+
+    def construct(self, q: Any, step: Any) -> Any:  # type: ignore[override]
+        """q [B*P, heads, D] -> [B*P, heads*D]"""
+        return self.attended(q, ops.depend(self.k, q), ops.depend(self.v, q), step)
