@@ -49,10 +49,10 @@ class Engine:
 
     `lanes`: steps in flight, one for each stage of a pipeline. `native`: in prompts with more tokens than this, keys
     depend on the prompt's length; None if they never do. `mixes`: the runner executes `Mixed` steps. `chooses`: and
-    takes `choices` with them. `follows`, for one lane without `speculative`: a step with `choices` is followed by
-    the next one, if there is one, before it is awaited. `overlaps`: a step that was started is computed while this
-    thread goes on. `speculative`: the runner takes the same slot several times in a step, at the positions after each
-    other. `draft_model`: for its method `draft`.
+    takes `choices` with them. `groups`: it executes `Prefills`. `follows`, for one lane without `speculative`: a step
+    with `choices` is followed by the next one, if there is one, before it is awaited. `overlaps`: a step that was
+    started is computed while this thread goes on. `speculative`: the runner takes the same slot several times in a
+    step, at the positions after each other. `draft_model`: for its method `draft`.
     `later`: the runner has graphs that are compiled while it serves; `keep` is around each of these compilations.
     `adapters`: those that requests may choose, so many of them at once.
     `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner stops working.
@@ -70,6 +70,7 @@ class Engine:
         pool: BlockPool | None = None,
         native: int | None = None,
         mixes: bool = False,
+        groups: bool = False,
         chooses: bool = False,
         follows: bool = False,
         overlaps: bool = True,
@@ -93,7 +94,7 @@ class Engine:
         drafter = None
         if draft_model is not None and self._speculator is not None:
             drafter = Drafter(draft_model, self._speculator, limits.slots)
-        scheduler = Scheduler(self._pool, limits, lanes, native, mixes, self._speculator, self._places)
+        scheduler = Scheduler(self._pool, limits, lanes, native, mixes, groups, self._speculator, self._places)
         self._state = EngineState(scheduler, drafter)
         self._sleeper = Sleeper(run, self._pool, draft_model)
         self._maker = GenerationJobFactory(tokenizer, limits, vocab_size, constraints)

@@ -37,7 +37,15 @@ from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
 from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
-from msx_llm.step import ChoosingRunner, LaterCompilingRunner, MixingRunner, SleepingRunner, decode, execute
+from msx_llm.step import (
+    ChoosingRunner,
+    GroupingRunner,
+    LaterCompilingRunner,
+    MixingRunner,
+    SleepingRunner,
+    decode,
+    execute,
+)
 from msx_llm.steps import EngineRunner, StartedSteps, StartingRunner, StatefulRunner
 from msx_llm.text import Tokenizer
 from msx_llm.text.defaults import sampling_defaults
@@ -213,6 +221,7 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
+            groups=isinstance(self.runner, GroupingRunner) and self.config.delta is None,
             chooses=chooses,
             follows=follows,
             overlaps=self.runner.overlaps,

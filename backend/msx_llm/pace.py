@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from math import inf
 
-from msx_llm.step import Decode, Mixed, Prefill, Step
+from msx_llm.step import Decode, Mixed, Prefill, Prefills, Step
 
 WEIGHT = 0.1
 """The weight of a new measurement."""
@@ -50,6 +50,9 @@ class PrefillPace:
             self._decode = _smoothed(self._decode, seconds)
         elif isinstance(step, Prefill):
             self._prefill = _smoothed(self._prefill, seconds / self.cost(len(step.tokens)))
+        elif isinstance(step, Prefills):
+            tokens = len(step.chunks) * self.cost(max(len(chunk.tokens) for chunk in step.chunks))
+            self._prefill = _smoothed(self._prefill, seconds / tokens)
         elif isinstance(step, Mixed):
             self._note_mixed([len(chunk.tokens) for chunk in step.chunks], seconds)
 

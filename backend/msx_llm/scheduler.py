@@ -8,9 +8,10 @@ from msx_llm.blocks import BlockPool
 from msx_llm.limits import EngineLimits
 from msx_llm.pace import PrefillPace
 from msx_llm.patience import pass_by
+from msx_llm.prompt_groups import PromptGroups
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculator import Drafts, Speculator
-from msx_llm.step import UNREAD, KeepState, Mixed, Prefill, Step, Stretch
+from msx_llm.step import UNREAD, KeepState, Mixed, Prefill, Prefills, Step, Stretch
 from msx_llm.step_plan import StepPlan, Written
 from msx_llm.step_rows import chunk, decode_step, preparation, rows_of
 from msx_llm.waiting import WaitingTexts, last_in_turn
@@ -40,6 +41,7 @@ class Scheduler:
       preempted: it gives its blocks back, and is the next one of its priority. When it comes back, its tokens are
       computed again as a prompt, as far as the cache lost them; it goes on with the same sampler, so that clients do
       not notice. The first in order always gets on.
+    - Where the runner `groups`, short prompts are computed in one step if that costs less than one after the other.
     - The keys of a prompt of more than `native` tokens fit no other text: it shares none, neither way.
     - With several lanes, so many steps may be in flight, of disjoint sequences: those that decode share them equally.
     - Where the runner `mixes`, one step has a token of every text that decodes, and beside them parts of as many
@@ -58,6 +60,7 @@ class Scheduler:
         lanes: int = 1,
         native: int | None = None,
         mixes: bool = False,
+        groups: bool = False,
         speculator: Speculator | None = None,
         places: AdapterPlaces | None = None,
     ) -> None:
@@ -65,6 +68,8 @@ class Scheduler:
         self._pool, self._lanes, self._native, self._mixes = pool, lanes, native, mixes
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
+        sizes = tuple(size for size in limits.slot_buckets if size > 1) if groups and lanes == 1 else ()
+        self._groups = PromptGroups(sizes, self.pace, self._chunk, limits.block)
         self._spent = self._turns = self._entered = self.preempted = 0
         self.waiting = WaitingTexts()
         self.running: list[TokenSequence] = []
@@ -100,7 +105,7 @@ class Scheduler:
             return plan
         ready = [sequence for sequence in idle if sequence.left == 1]
         filling = sorted((sequence for sequence in idle if sequence.left > 1), key=_line)
-        if filling and (filling[0].scored or not self._mixes) and (plan := self._prefill(filling[0])):
+        if filling and (filling[0].scored or not self._mixes) and (plan := self._prefill(filling)):
             return plan
         return self._mix(ready, filling) if self._mixes else self._decode(ready)
 
@@ -173,7 +178,8 @@ class Scheduler:
             return False
         if self._mixes:
             return sum(other.left for other in filling) < self._chunk
-        return sum(other.priority <= sequence.priority for other in filling) < self._lanes
+        before = [other for other in filling if other.priority <= sequence.priority]
+        return len(before) < self._lanes or self._groups.takes(before, sequence)
 
     def _place(self, sequence: TokenSequence) -> bool:
         like = next((other.slot for other in self.running if other.request == sequence.request), None)
@@ -211,20 +217,26 @@ class Scheduler:
                 return plan
         return None
 
-    def _prefill(self, sequence: TokenSequence) -> StepPlan | None:
-        """A prefill step; None if decoding comes first."""
-        left = min(sequence.left, self._chunk, sequence.until_parts)
+    def _prefill(self, filling: list[TokenSequence]) -> StepPlan | None:
+        """A prefill step of the first of these prompts, and of those that are computed with it; None if decoding comes
+        first."""
+        sequence = filling[0]
+        left, room = min(sequence.left, self._chunk, sequence.until_parts), self._chunk
         decoding = [other for other in self.running if other.left <= 1 and _paces(other, sequence)]
         count = self.pace.piece(left)
         if decoding:
             room = self.pace.room(self._prompts(decoding) / len(decoding))
             count = self.pace.within(left, room)
-            cost = self.pace.cost(count)
+        group = self._groups.chosen(filling, room - self._spent) if count == sequence.left else [sequence]
+        if decoding:
+            cost = self._groups.cost(len(group), count)
             if self._spent and self._spent + cost > room:
                 return None
             self._spent += cost
-        part = chunk(sequence, count)
-        return self._launch(Prefill(part.slot, part.start, part.tokens, sequence.scored), [sequence])
+        parts = tuple(chunk(one, min(one.left, count)) for one in group)
+        if len(parts) > 1:
+            return self._launch(Prefills(parts), group)
+        return self._launch(Prefill(parts[0].slot, parts[0].start, parts[0].tokens, sequence.scored), [sequence])
 
     def _prompts(self, decoding: list[TokenSequence]) -> int:
         """How many prompts wait for those that decode, as many as those at least: none of a worse priority, and no more

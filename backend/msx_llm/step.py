@@ -112,7 +112,26 @@ class Mixed(msgspec.Struct, frozen=True, array_like=True, tag=6):
     before: tuple[Preparation, ...] = ()
 
 
-Step = Prefill | Decode | Mixed | CopyPositions | AssignBlocks | Stretch | Adapt | Recount | KeepState | Sleep | Wake
+class Prefills(msgspec.Struct, frozen=True, array_like=True, tag=12):
+    """Appends the prompts of several texts, or parts of them. Only if the runner is a `GroupingRunner`."""
+
+    chunks: tuple[TokenChunk, ...]
+
+
+Step = (
+    Prefill
+    | Prefills
+    | Decode
+    | Mixed
+    | CopyPositions
+    | AssignBlocks
+    | Stretch
+    | Adapt
+    | Recount
+    | KeepState
+    | Sleep
+    | Wake
+)
 
 
 class StepRunner(Protocol):
@@ -177,6 +196,14 @@ class StateKeepingRunner(Protocol):
 
 
 @runtime_checkable
+class GroupingRunner(Protocol):
+    """One step may append parts of several prompts."""
+
+    def prefills(self, chunks: Sequence[TokenChunk]) -> Array:
+        """-> logits float32 [chunks, vocab], of the last token of each"""
+
+
+@runtime_checkable
 class MixingRunner(Protocol):
     """One step may append any number of tokens to each of several slots."""
 
@@ -235,11 +262,13 @@ def decode(data: bytes) -> Step:
 
 
 def execute(runner: StepRunner, step: Step) -> Array | None:
-    """Returns the logits of a `Prefill`, `Decode` or `Mixed`. Ranks other than 0 drop them."""
+    """Returns the logits of a `Prefill`, `Prefills`, `Decode` or `Mixed`. Ranks other than 0 drop them."""
     if isinstance(step, Decode):
         return runner.decode(step.slots, step.tokens, step.positions)
     if isinstance(step, Prefill):
         return runner.prefill(step.slot, step.start, step.tokens, step.all_logits)
+    if isinstance(step, Prefills) and isinstance(runner, GroupingRunner):
+        return runner.prefills(step.chunks)
     if isinstance(step, Mixed) and isinstance(runner, MixingRunner):
         for preparation in step.before:
             prepare(runner, preparation)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculator import Drafts
-from msx_llm.step import Decode, Mixed, Prefill, Step
+from msx_llm.step import Decode, Mixed, Prefill, Prefills, Step
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class StepPlan:
     def appended(self) -> list[int]:
         """How many tokens the step appends to each of its sequences, besides drafted ones."""
         step = self.step
-        if isinstance(step, Mixed):
+        if isinstance(step, Mixed | Prefills):
             counts = [len(chunk.tokens) for chunk in step.chunks]
             return [counts[first] for first, _ in self.rows] if self.drafts else counts
         count = len(step.tokens) if isinstance(step, Prefill) else int(isinstance(step, Decode))
@@ -46,7 +46,7 @@ class StepPlan:
         """Name for messages."""
         if isinstance(self.step, Decode):
             return f"a decoding step of {len(self.sequences)} texts"
-        if isinstance(self.step, Mixed):
+        if isinstance(self.step, Mixed | Prefills):
             tokens = sum(len(chunk.tokens) for chunk in self.step.chunks)
             return f"a step of {len(self.sequences)} texts and {tokens} tokens"
         if isinstance(self.step, Prefill):

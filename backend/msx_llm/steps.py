@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from msx_core.leading import Leading
 from msx_llm.limits import EngineLimits
 from msx_llm.sampling.choice import TokenChoice
-from msx_llm.step import Array, Decode, Mixed, Prefill, Step, StepRunner, TokenChunk, encode, prepare
+from msx_llm.step import Array, Decode, Mixed, Prefill, Prefills, Step, StepRunner, TokenChunk, encode, prepare
 
 Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]
@@ -46,6 +46,13 @@ class StartingMixer(Protocol):
     """One that may also start steps of any number of tokens for each of several slots."""
 
     def start_mixed(self, chunks: Sequence[TokenChunk], choices: Sequence[TokenChoice] = ()) -> Finish: ...
+
+
+@runtime_checkable
+class StartingGrouper(Protocol):
+    """One that may also start steps of several prompts."""
+
+    def start_prefills(self, chunks: Sequence[TokenChunk]) -> Finish: ...
 
 
 class StartedStep(NamedTuple):
@@ -93,6 +100,8 @@ class StartedSteps:
             return self._runner.start_decode(step.slots, step.tokens, step.positions)
         if isinstance(step, Prefill):
             return self._runner.start_prefill(step.slot, step.start, step.tokens, step.all_logits)
+        if isinstance(step, Prefills) and isinstance(self._runner, StartingGrouper):
+            return self._runner.start_prefills(step.chunks)
         if isinstance(step, Mixed) and self._mixer is not None:
             for preparation in step.before:
                 prepare(self._runner, preparation)

@@ -34,6 +34,7 @@ MODULES = {
     "llm-routing": "benchmarks.llm.routing",
     "llm-adapters": "benchmarks.llm.adapters",
     "llm-quantised": "benchmarks.llm.quantised",
+    "llm-operators": "benchmarks.llm.operators",
     "sampling": "benchmarks.llm.sampling",
     "llm-host": "benchmarks.llm.host",
     "llm-prompts": "benchmarks.llm.prompts",

@@ -73,6 +73,16 @@ class Bare:
             instants.append(time.perf_counter())
         return {"instants": instants}
 
+    def operators(self, steps: int, slots: int = 0, position: int = 0, prompt: int = 0) -> Answer:
+        """Seconds of steps of so many texts, or of a prompt, and calls and seconds of each operator in one of them."""
+        from benchmarks.llm.operator_times import operator_times, step_seconds
+
+        def step() -> None:
+            self.step([position] * slots) if slots else self.prefill(0, range(prompt))
+
+        step()  # compiles its graph
+        return {"seconds": step_seconds(step, steps), "operators": operator_times(step, steps)}
+
     def text(self, prompt: list[int], tokens: int) -> Answer:
         self.prefill(0, prompt)
         said = [int(self._tokens[0])]
@@ -98,5 +108,5 @@ class Bare:
 
 if __name__ == "__main__":
     bare = Bare(Path(sys.argv[1]), json.loads(sys.argv[2]))
-    orders = (bare.warm_up, bare.resident, bare.adapt, bare.loop, bare.text, bare.static)
+    orders = (bare.warm_up, bare.resident, bare.adapt, bare.loop, bare.operators, bare.text, bare.static)
     serve({order.__name__: order for order in orders})

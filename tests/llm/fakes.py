@@ -112,6 +112,14 @@ class FakeRunner:
         return int(self.cache[slot, position + 1])
 
 
+class FakeGroupingRunner(FakeRunner):
+    """Takes several prompts in one step."""
+
+    def prefills(self, chunks: Sequence[TokenChunk]) -> Array:
+        assert 1 < len(chunks) <= self.slots
+        return np.stack([self.prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks])
+
+
 class FakeStretchingRunner(FakeRunner):
     """Runner whose states depend on the length of the text that `stretch` was given."""
 
@@ -308,6 +316,7 @@ class EngineHarness:
         mixes: bool = False,
         follows: bool = False,
         states: bool = False,
+        groups: bool = False,
         constraints: Constraints | None = None,
         native: int | None = None,
         speculative: SpeculativeOptions | None = None,
@@ -320,7 +329,8 @@ class EngineHarness:
         paged = paged or mixes
         stateful = StatePool(shape.slots, shape.batch_total, shape.block) if states else None
         pool = PagedPool(shape.slots, blocks, shape.block) if paged else stateful
-        plain = FakeStateRunner if states else FakeRunner if native is None else FakeStretchingRunner
+        slotted = FakeGroupingRunner if groups else FakeRunner
+        plain = FakeStateRunner if states else slotted if native is None else FakeStretchingRunner
         mixing = FakeFollowingRunner if follows else FakeMixingRunner
         of_blocks = mixing if mixes else FakePagedRunner
         self.runner = of_blocks(*sizes, blocks, shape.block) if paged else plain(*sizes)
@@ -336,6 +346,7 @@ class EngineHarness:
             pool=pool,
             native=native,
             mixes=mixes,
+            groups=groups,
             chooses=follows,
             follows=follows and lanes == 1,
             speculative=speculative,

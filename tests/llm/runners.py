@@ -121,4 +121,6 @@ def compiled_graphs() -> int:
     """How many this process has compiled so far."""
     from mindspore.graph import api
 
-    return len(api.ms_compile_cache)
+    from msx_llm.kernels.cpu.recorded import RecordedGraph
+
+    return len(api.ms_compile_cache) + RecordedGraph.recorded

@@ -29,7 +29,14 @@ PENALTIES: list[dict[str, float]] = [
     {"frequency_penalty": -0.7, "presence_penalty": 2.0, "repetition_penalty": 1.3},
 ]
 
-RUNNERS: list[dict[str, Any]] = [{}, {"states": True}, {"paged": True}, {"mixes": True}, {"follows": True}]
+RUNNERS: list[dict[str, Any]] = [
+    {},
+    {"states": True},
+    {"paged": True},
+    {"mixes": True},
+    {"follows": True},
+    {"groups": True},
+]
 
 
 @dataclass(frozen=True)

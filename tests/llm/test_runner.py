@@ -79,7 +79,7 @@ def noted_shapes(runner: Any, monkeypatch: pytest.MonkeyPatch) -> set[tuple[Any,
         return call
 
     for name in ("_body", "_head", "_step"):
-        monkeypatch.setattr(runner, name, noted(name, getattr(runner, name)))
+        monkeypatch.setattr(runner._graphs, name, noted(name, getattr(runner._graphs, name)))
     return seen
 
 
@@ -103,15 +103,19 @@ def test_chunks_of_long_prompts_read_no_more_than_about_what_is_there(
 
 
 def test_a_runner_with_its_first_graphs_makes_the_same_logits_as_with_all() -> None:
+    from msx_llm.step import TokenChunk
+
     one = make_runner("llama", limits(slots=(1, 3), contexts=(64, 128), prefills=(8, 64)))
+    both = [TokenChunk(0, 0, tuple(TOKENS[:7])), TokenChunk(2, 0, tuple(TOKENS[:8]))]
     names: list[str] = []
     one.warm_up_first(names.append)
     assert len(names) == 4
-    assert one.uncompiled == 6
+    assert one.uncompiled == 8
     while True:
         np.testing.assert_allclose(one.prefill(0, 0, TOKENS[:30]), LOGITS[29], atol=CLOSE)
         np.testing.assert_allclose(one.decode([0], [TOKENS[30]], [30])[0], LOGITS[30], atol=CLOSE)
         np.testing.assert_allclose(one.prefill(1, 0, TOKENS[:6], all_logits=True), LOGITS[:6], atol=CLOSE)
+        np.testing.assert_allclose(one.prefills(both), LOGITS[[6, 7]], atol=CLOSE)
         if not one.uncompiled:
             break
         one.compile_next()
@@ -126,6 +130,18 @@ def test_a_prompt_whose_chunks_have_several_contexts() -> None:
         *("prefill 8 × 64", "prefill 8 × 320", "prefill 8 × 320, all logits"),
         *("prefill 32 × 64", "prefill 32 × 128", "prefill 32 × 320", "prefill 32 × 320, all logits"),
     ]
+
+
+def test_several_prompts_in_one_step() -> None:
+    from msx_llm.step import TokenChunk
+
+    one = make_runner("llama", limits(slots=(1, 2, 4), contexts=(64, 128), prefills=(8, 32)))
+    one.prefill(1, 0, TOKENS[:5])
+    chunks = [TokenChunk(3, 0, tuple(TOKENS[:8])), TokenChunk(1, 5, tuple(TOKENS[5:9])), TokenChunk(0, 0, (TOKENS[0],))]
+    np.testing.assert_allclose(one.prefills(chunks), LOGITS[[7, 8, 0]], atol=CLOSE)
+    np.testing.assert_allclose(one.decode([1], [TOKENS[9]], [9])[0], LOGITS[9], atol=CLOSE)
+    long = [TokenChunk(slot, 0, tuple(TOKENS[:20])) for slot in (0, 2)]  # no step holds both
+    np.testing.assert_allclose(one.prefills(long), LOGITS[[19, 19]], atol=CLOSE)
 
 
 @pytest.mark.parametrize("length", [1, 30])

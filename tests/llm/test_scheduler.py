@@ -28,10 +28,11 @@ class Stage:
         total: int | None = None,
         lanes: int = 1,
         mixes: bool = False,
+        groups: bool = False,
     ) -> None:
         shape = limits(slots=slots, context=context, prefill=prefill, total=total)
         self.pool = SlotPool(shape.slots, shape.batch_total, shape.block)
-        self.scheduler = Scheduler(self.pool, shape, lanes, mixes=mixes)
+        self.scheduler = Scheduler(self.pool, shape, lanes, mixes=mixes, groups=groups)
         self.log: list[StepPlan] = []
         self._numbers = 0
 

@@ -2,8 +2,20 @@ from __future__ import annotations
 
 import pytest
 
-from msx_llm.step import AssignBlocks, CopyPositions, Decode, Prefill, Step, Stretch, decode, encode, execute
-from tests.llm.fakes import FakeRunner, FakeStretchingRunner
+from msx_llm.step import (
+    AssignBlocks,
+    CopyPositions,
+    Decode,
+    Prefill,
+    Prefills,
+    Step,
+    Stretch,
+    TokenChunk,
+    decode,
+    encode,
+    execute,
+)
+from tests.llm.fakes import FakeGroupingRunner, FakeRunner, FakeStretchingRunner
 
 
 @pytest.mark.parametrize(
@@ -15,6 +27,7 @@ from tests.llm.fakes import FakeRunner, FakeStretchingRunner
         CopyPositions(1, 2, 3),
         AssignBlocks(1, (2, 3)),
         Stretch(1, 20),
+        Prefills((TokenChunk(1, 2, (3, 4)), TokenChunk(0, 0, (5,)))),
     ],
 )
 def test_a_step_travels_as_bytes(step: Step) -> None:
@@ -31,6 +44,16 @@ def test_steps_are_executed() -> None:
     both = execute(runner, Decode((0, 1), (3, 3), (2, 2)))
     assert both is not None
     assert (both[0] == both[1]).all()
+
+
+def test_several_prompts_are_executed_where_the_runner_takes_them() -> None:
+    step = Prefills((TokenChunk(0, 0, (1, 2)), TokenChunk(1, 0, (1,))))
+    both, one = execute(FakeGroupingRunner(), step), execute(FakeRunner(), Prefill(0, 0, (1,)))
+    assert both is not None
+    assert one is not None
+    assert (both[1] == one).all()
+    with pytest.raises(TypeError, match="FakeRunner cannot execute a step of the kind Prefills"):
+        execute(FakeRunner(), step)
 
 
 def test_a_runner_without_blocks_cannot_be_assigned_any() -> None:

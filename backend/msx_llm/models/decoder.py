@@ -180,6 +180,15 @@ class DecoderBody(nn.Cell):  # type: ignore[misc]
             number = number + 1
         return x if residual is None else self.add(residual, x)
 
+    def begin(self, x: Any, *inputs: Any) -> Any:
+        """-> the states before the first layer, what each layer gets of the step, and the adapters' columns if there
+        are any"""
+        if self.first:
+            x = self.embed_tokens(x)
+        if self.adapted:
+            return x, self.step(*inputs[:-1]), self.columns(inputs[-1])
+        return x, self.step(*inputs)
+
     def load(self, checkpoint: Checkpoint, embedding: bool = True) -> None:
         """Reads this rank's part of the files. `embedding`: it is not read with the head."""
         if self.first and embedding:
@@ -228,6 +237,10 @@ class Decoder(nn.Cell):  # type: ignore[misc]
 
     def construct(self, x: Any, *inputs: Any) -> Any:
         return self.head(self.body(x, *inputs))
+
+    def end(self, residual: Any, x: Any, rows: Any) -> Any:
+        """Make logits of what the last layer returned: of some rows, or of all."""
+        return self.head(self.body.add(residual, x), rows)
 
     def load(self, checkpoint: Checkpoint) -> None:
         """Reads this rank's part of the files."""

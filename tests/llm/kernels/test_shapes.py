@@ -54,9 +54,29 @@ def test_each_shape_is_used_once_it_is_compiled_and_in_the_end_all_are(shapes: S
         shapes.compiled(shape)
         if shape.kind == "decode":
             assert shapes.decode(shape.size, shape.context) == shape
+        elif shape.texts > 1:
+            assert shapes.prefills(shape.texts, shape.size, shape.context) == shape
         else:
             assert shapes.prefill(shape.size, shape.context, shape.every) == shape
     assert not shapes.later
+
+
+def test_several_prompts_have_as_many_tokens_as_the_largest_prefill_at_most(shapes: StepShapes) -> None:
+    assert names([shape for shape in shapes.all if shape.texts > 1]) == [
+        "prefill 4 × 32 × 64",
+        "prefill 4 × 32 × 512",
+    ]
+    assert shapes.prefills(2, 20, 64) == StepShape("prefill", 32, 64, texts=4)
+    assert shapes.prefills(4, 20, 65) == StepShape("prefill", 32, 512, texts=4)
+    assert shapes.prefills(5, 20, 64) is None
+    assert shapes.prefills(2, 33, 64) is None
+
+
+def test_several_prompts_wait_for_a_graph_that_holds_them(shapes: StepShapes) -> None:
+    shapes.leave()
+    assert shapes.prefills(2, 20, 30) is None
+    shapes.compiled(StepShape("prefill", 32, 512, texts=4))
+    assert shapes.prefills(2, 20, 30) == StepShape("prefill", 32, 512, texts=4)
 
 
 def test_logits_of_all_tokens_wait_for_a_graph_of_their_own(shapes: StepShapes) -> None:

@@ -14,6 +14,7 @@ from msx_core.mindspore.loading import fill, load_shards
 from msx_core.mindspore.weights import Weights, part
 from msx_llm.kernels.cpu.cells import FEW, HeadNorm, SiluGate
 from msx_llm.kernels.cpu.delta import PromptRule, TokenRule
+from msx_llm.kernels.cpu.slots import empty_cache
 from msx_llm.kernels.cpu.states import StateLayout
 from msx_llm.models.delta import DeltaConfig
 from msx_sdk.mindspore.parallel import Parallel
@@ -99,10 +100,7 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         """`name` differs for each layer: graphs know parameters by their names."""
         own = self.own
         sizes = {"tail": (own.kernel - 1) * own.channels, "memory": own.value_heads * own.key * own.value}
-        self.tail, self.memory = (
-            Parameter(initializer("zeros", (layout.size, size), ms.float32), name=f"{name}.{it}", requires_grad=False)
-            for it, size in sizes.items()
-        )
+        self.tail, self.memory = (empty_cache((layout.size, size), f"{name}.{it}") for it, size in sizes.items())
         self.caches = [self.tail, self.memory]
 
     def construct(self, qkv: Any, z: Any, b: Any, a: Any, step: Any) -> Any:

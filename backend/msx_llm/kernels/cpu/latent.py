@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import mindspore as ms
 from mindspore import Parameter, ops
 from mindspore.common.initializer import initializer
 
 from msx_core.mindspore.weights import Weights
 from msx_llm.kernels.cpu.cells import HalfTurn, ResidualNorm
-from msx_llm.kernels.cpu.slots import SlotAttention, SlotLayout
+from msx_llm.kernels.cpu.slots import SlotAttention, SlotLayout, empty_cache
 from msx_llm.models.kernels import Heads
 from msx_llm.models.latent import LatentConfig
 from msx_llm.models.latent_attention import EPS, load_absorbed
@@ -31,8 +30,7 @@ class SlotLatentAttention(SlotAttention):
         self.turn, self.join = HalfTurn(), ops.Concat(-1)
 
     def prepare(self, layout: SlotLayout, name: str) -> None:
-        shape = (layout.size, self.size)
-        self.k = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.k", requires_grad=False)
+        self.k = empty_cache((layout.size, self.size), f"{name}.k")
         self.caches = [self.k]
 
     def construct(self, q: Any, x: Any, step: Any) -> Any:  # type: ignore[override]

@@ -15,10 +15,13 @@ class StepShape(NamedTuple):
     context: int
     every: bool = False
     """A prefill with the logits of all tokens."""
+    texts: int = 1
+    """Prompts of a prefill."""
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.size} × {self.context}{', all logits' if self.every else ''}"
+        size = self.size if self.texts == 1 else f"{self.texts} × {self.size}"
+        return f"{self.kind} {size} × {self.context}{', all logits' if self.every else ''}"
 
 
 class StepShapes:
@@ -34,7 +37,7 @@ class StepShapes:
 
     @property
     def all(self) -> list[StepShape]:
-        return [*self._decodes(), *self._all_prefills()]
+        return [*self._decodes(), *self._all_prefills(), *self._groups()]
 
     @property
     def later(self) -> Sequence[StepShape]:
@@ -47,7 +50,9 @@ class StepShapes:
         decodes = [StepShape("decode", size, context) for size in dict.fromkeys((self._slots[-1], self._slots[0]))]
         prefills = [StepShape("prefill", self._prefills[-1], context, every) for every in (False, True)]
         first = [*decodes, *prefills]
-        self._later = [shape for shape in [*self._all_prefills(), *self._decodes()] if shape not in first]
+        self._later = [
+            shape for shape in [*self._all_prefills(), *self._decodes(), *self._groups()] if shape not in first
+        ]
         return first
 
     def compiled(self, shape: StepShape) -> None:
@@ -69,6 +74,15 @@ class StepShapes:
             ]
         )
 
+    def prefills(self, texts: int, tokens: int, length: int) -> StepShape | None:
+        """The shape for so many prompts, the longest of which has `tokens`; None if no compiled one holds them."""
+        shapes = (
+            shape
+            for shape in self._groups()
+            if shape.texts >= texts and shape.size >= tokens and shape.context >= length and self._is_compiled(shape)
+        )
+        return min(shapes, key=lambda shape: (shape.texts * shape.size, shape.context), default=None)
+
     def _first(self, shapes: list[StepShape]) -> StepShape:
         return next((shape for shape in shapes if self._is_compiled(shape)), shapes[0])
 
@@ -89,10 +103,23 @@ class StepShapes:
             for every in ((False, True) if context == self._contexts[-1] else (False,))
         ]
 
+    def _groups(self) -> list[StepShape]:
+        """Several prompts at once, no more tokens than those of the largest prefill."""
+        return [
+            StepShape("prefill", size, context, texts=texts)
+            for size in self._prefills
+            for texts in self._slots
+            if texts > 1 and texts * size <= self._prefills[-1]
+            for context in sorted({self._first_context(size), self._contexts[-1]})
+        ]
+
+    def _first_context(self, count: int) -> int:
+        return next((context for context in self._contexts if context >= count), self._contexts[-1])
+
     def _prefill_contexts(self, count: int) -> list[int]:
         """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
         largest bucket, some between. Further graphs would not repay their compilation."""
-        first = next((context for context in self._contexts if context >= count), self._contexts[-1])
+        first = self._first_context(count)
         between = contexts_between(first, self._contexts[-1]) if count == self._prefills[-1] else []
         return sorted({first, *(self._extent(context) for context in between), self._contexts[-1]})
 

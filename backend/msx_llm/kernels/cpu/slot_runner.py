@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
-import mindspore as ms
 import numpy as np
 from mindspore import Tensor
 
-from msx_core.mindspore.loading import without_data
 from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
 from msx_llm.kernels.cpu.delta_state import SlotDeltaState
 from msx_llm.kernels.cpu.extent import extent
+from msx_llm.kernels.cpu.layer_graphs import LayerGraphs, records
 from msx_llm.kernels.cpu.pages import trim
 from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
 from msx_llm.kernels.cpu.slots import SlotAttention, SlotLayout
 from msx_llm.kernels.cpu.states import StateLayout
+from msx_llm.kernels.cpu.whole_graphs import WholeGraphs
 from msx_llm.limits import EngineLimits
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder
@@ -26,10 +26,17 @@ from msx_llm.models.kernels import Array, distinct
 from msx_llm.models.parts import DecoderParts
 from msx_llm.models.text_angles import TextAngles
 from msx_llm.stage import Finish, StageMessages
-from msx_sdk.mindspore.layers import counted
-from msx_sdk.mindspore.parallel import Parallel
+from msx_llm.step import TokenChunk
 
 Slots = Sequence[int | None]
+
+
+class DecoderGraphs(Protocol):
+    """This rank's part of the decoder: x are ids [T], or the states of the stage before; -> logits of some rows, or
+    without `rows` of all, or on an earlier stage states. No input is a tuple of tensors: graphs take those for
+    constants, and would be compiled anew each time."""
+
+    def __call__(self, x: Any, inputs: Sequence[Any], rows: Any = None) -> Any: ...
 
 
 class SlotRunner:
@@ -63,17 +70,17 @@ class SlotRunner:
         caches = [layer.cache for layer in decoder.body.layers]
         self._nets = [it for it in caches if isinstance(it, SlotDeltaState)]
         self._keys = [it for it in caches if not isinstance(it, SlotDeltaState)]
-        with without_data():
-            for number, cache in enumerate(caches):
-                layout = self._states if isinstance(cache, SlotDeltaState) else self._layout_of(cache)
-                cache.prepare(layout, f"layers.{number}")
+        for number, cache in enumerate(caches):
+            layout = self._states if isinstance(cache, SlotDeltaState) else self._layout_of(cache)
+            cache.prepare(layout, f"layers.{number}")
         for cache in self._keys:
             cache.share(caches)
         self._memory = SleepingMemory(decoder, [it for cache in caches for it in cache.caches], load)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
-        self._last = parts.parallel.last_stage
         self._messages = StageMessages(config, parts)
-        self._compile(decoder, parts.parallel)
+        self._graphs: DecoderGraphs = (
+            LayerGraphs(decoder) if records(config, parts.parallel) else WholeGraphs(decoder, parts.parallel)
+        )
 
     @property
     def keeps_states(self) -> bool:
@@ -88,23 +95,33 @@ class SlotRunner:
         the last one, or [tokens, vocab] with `all_logits`"""
         return self.start_prefill(slot, start, tokens, all_logits)()
 
+    def prefills(self, chunks: Sequence[TokenChunk]) -> Array:
+        """See `GroupingRunner`."""
+        return self.start_prefills(chunks)()
+
     def decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Array:
         """Appends one token to each of several slots -> logits float32 [slots, vocab]"""
         return self.start_decode(slots, tokens, positions)()
 
     def start_prefill(self, slot: int, start: int, tokens: Sequence[int], all_logits: bool = False) -> Finish:
         shape = self._shapes.prefill(len(tokens), self._checked(start + len(tokens)), all_logits)
-        count = shape.size
-        positions = np.full((1, count), -1)
-        positions[0, : len(tokens)] = np.arange(start, start + len(tokens))
-        finish = self._prefill(slot, _padded(tokens, count), positions, shape.context, len(tokens), all_logits)
+        finish = self._prefill([TokenChunk(slot, start, tuple(tokens))], shape)
         return finish if all_logits else lambda: finish().reshape(-1)
 
+    def start_prefills(self, chunks: Sequence[TokenChunk]) -> Finish:
+        longest = max(len(chunk.tokens) for chunk in chunks)
+        end = self._checked(max(chunk.start + len(chunk.tokens) for chunk in chunks))
+        shape = self._shapes.prefills(len(chunks), longest, end)
+        if shape is not None:
+            return self._prefill(chunks, shape)
+        finishes = [self.start_prefill(chunk.slot, chunk.start, chunk.tokens) for chunk in chunks]
+        return lambda: np.stack([finish() for finish in finishes])
+
     def start_decode(self, slots: Sequence[int], tokens: Sequence[int], positions: Sequence[int]) -> Finish:
-        _, batch, context, _ = self._shapes.decode(len(slots), self._checked(max(positions) + 1))
-        padding = batch - len(slots)
+        shape = self._shapes.decode(len(slots), self._checked(max(positions) + 1))
+        padding = shape.size - len(slots)
         wanted = np.array([*positions, *[-1] * padding])[:, None]
-        return self._decode((*slots, *[None] * padding), _padded(tokens, batch), wanted, context, len(slots))
+        return self._decode((*slots, *[None] * padding), _padded(tokens, shape.size), wanted, shape.context, len(slots))
 
     def stretch(self, slot: int, length: int) -> None:
         """Say that the slot holds a text, from now on, whose prompt has `length` tokens. Only if `config.stretches`."""
@@ -174,42 +191,29 @@ class SlotRunner:
         trim()
 
     def _run_padding(self, shape: StepShape) -> None:
-        _, size, context, every = shape
-        tokens, unused = _padded((), size), np.full(size, -1)
         if shape.kind == "decode":
-            self._decode([None] * size, tokens, unused[:, None], context, 0)()
+            unused = np.full((shape.size, 1), -1)
+            self._decode([None] * shape.size, _padded((), shape.size), unused, shape.context, 0)()
         else:
-            self._prefill(None, tokens, unused[None], context, 1, every)()
+            self._prefill([], shape)()
 
-    def _prefill(
-        self, slot: int | None, tokens: Array, positions: Array, context: int, count: int, every: bool
-    ) -> Finish:
-        rows = np.arange(len(tokens)) if every else np.array([count - 1])
-        inputs, wanted = self._inputs([slot], positions, context), _tensor(rows)
-        finish = self._messages.run(tokens, lambda x: self._chunk(x, inputs, wanted), len(rows))
-        return (lambda: finish()[:count]) if every else finish
+    def _prefill(self, chunks: Sequence[TokenChunk], shape: StepShape) -> Finish:
+        """Parts of prompts, each padded to the shape's size."""
+        tokens, positions = np.zeros((shape.texts, shape.size), np.int32), np.full((shape.texts, shape.size), -1)
+        for place, chunk in enumerate(chunks):
+            count = len(chunk.tokens)
+            tokens[place, :count], positions[place, :count] = chunk.tokens, np.arange(chunk.start, chunk.start + count)
+        last = np.maximum((positions >= 0).sum(-1) - 1, 0) + np.arange(shape.texts) * shape.size
+        rows, slots = np.arange(tokens.size) if shape.every else last, [chunk.slot for chunk in chunks]
+        inputs = self._inputs([*slots, *[None] * (shape.texts - len(slots))], positions, shape.context)
+        wanted, count = _tensor(rows), len(chunks[0].tokens) if shape.every and chunks else len(chunks)
+        finish = self._messages.run(tokens.ravel(), lambda x: self._graphs(x, inputs, wanted), len(rows))
+        return lambda: finish()[:count]
 
     def _decode(self, slots: Slots, tokens: Array, positions: Array, context: int, count: int) -> Finish:
         inputs = self._inputs(slots, positions, context)
-        finish = self._messages.run(tokens, lambda x: self._step(x, *inputs), len(tokens))
+        finish = self._messages.run(tokens, lambda x: self._graphs(x, inputs), len(tokens))
         return lambda: finish()[:count]
-
-    def _compile(self, decoder: Decoder, parallel: Parallel) -> None:
-        """The body alone, for chunks and on earlier stages; else the whole in one graph, which is faster.
-
-        No input is a tuple of tensors: graphs take those for constants, and would be compiled anew each time.
-        """
-
-        def graph(cell: Any) -> Callable[..., Any]:
-            return cell if parallel.graphs_hang else counted(ms.jit(cell.construct), cell)
-
-        self._body = self._step = graph(decoder.body)
-        if parallel.last_stage:
-            self._head, self._step = graph(decoder.head), graph(decoder)
-
-    def _chunk(self, x: Any, inputs: Sequence[Any], rows: Any) -> Any:
-        x = self._body(x, *inputs)
-        return self._head(x, rows) if self._last else x
 
     def _checked(self, length: int) -> int:
         if length > self.context:

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import mindspore as ms
 import numpy as np
-from mindspore import Parameter, nn, ops
-from mindspore.common.initializer import initializer
+from mindspore import Parameter, Tensor, nn, ops
 
 from msx_llm.kernels.cpu.extent import extent
+from msx_llm.kernels.cpu.pages import release
 from msx_llm.models.kernels import Array, Heads
 
 
@@ -54,6 +53,13 @@ class SlotLayout:
         return slot * (self.heads * self.length)
 
 
+def empty_cache(shape: tuple[int, ...], name: str) -> Parameter:
+    """Zeros, which take no memory before they are written."""
+    cache = Parameter(Tensor.from_numpy(np.zeros(shape, np.float32)), name=name, requires_grad=False)
+    release([cache])
+    return cache
+
+
 class SlotAttention(nn.Cell):  # type: ignore[misc]
     """Attention of one layer, and its keys and values, which `prepare` makes."""
 
@@ -66,9 +72,7 @@ class SlotAttention(nn.Cell):  # type: ignore[misc]
 
     def prepare(self, layout: SlotLayout, name: str) -> None:
         """`name` differs for each layer: graphs know parameters by their names."""
-        shape = (layout.size, self.size)
-        self.k = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.k", requires_grad=False)
-        self.v = Parameter(initializer("zeros", shape, ms.float32), name=f"{name}.v", requires_grad=False)
+        self.k, self.v = (empty_cache((layout.size, self.size), f"{name}.{part}") for part in "kv")
         self.caches = [self.k, self.v]
 
     def share(self, layers: Sequence[SlotAttention]) -> None:
