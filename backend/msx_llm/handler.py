@@ -189,9 +189,12 @@ class TextGenerator(TextGenerationHandler):
         layout = {"pipeline_stages": self.stages, "tensor_parallel": self.tensor_parallel}
         held = {"context_length": self.limits.context, "concurrent_texts": self.limits.slots}
         left = {} if self.later is None else {"graphs_to_compile": self.later.uncompiled}
-        stateful = isinstance(self.runner, StatefulRunner) and self.runner.keeps_states
-        reused = {"prefix_cache": "ends of texts, and where they part"} if stateful else {}
+        reused = {"prefix_cache": "ends of texts, and where they part"} if self._keeps_states else {}
         return {**super().describe(), **held, **layout, **left, **reused}
+
+    @property
+    def _keeps_states(self) -> bool:
+        return isinstance(self.runner, StatefulRunner) and self.runner.keeps_states
 
     async def close(self) -> None:
         if self.context.rank == 0:
@@ -221,7 +224,7 @@ class TextGenerator(TextGenerationHandler):
             pool=self._pool(),
             native=self.config.native if self.config.stretches else None,
             mixes=isinstance(self.runner, MixingRunner),
-            groups=isinstance(self.runner, GroupingRunner) and self.config.delta is None,
+            groups=isinstance(self.runner, GroupingRunner) and not self._keeps_states,
             chooses=chooses,
             follows=follows,
             overlaps=self.runner.overlaps,
