@@ -46,6 +46,7 @@ class LineTry(Tries):
 class LineParts(NamedTuple):
     """`names`: those in the path of the batch's endpoint."""
 
+    batch: str
     owner: str
     endpoint: str
     names: Mapping[str, str]
@@ -96,7 +97,7 @@ class LinePass:
                 one.sink.fail(RequestCancelled())
 
     def wake(self) -> None:
-        """Look at once whether the batch is to stop."""
+        """Look at once whether the batch is to stop, or a line finds a place."""
         self._changed.set()
 
     @property
@@ -124,7 +125,8 @@ class LinePass:
         if line.streams:
             self._writer.add(unanswered(line.custom_id, "stream_not_supported", STREAMS))
             return True
-        if (place := parts.turns.take(parts.names, line.model, parts.owner)) is None:
+        place = parts.turns.take(parts.names, line.model, parts.owner, parts.batch, self.wake)
+        if place is None:
             return False
         asked = Deferred(parts.endpoint.encode("latin-1"), HEADERS, line.body)
         try:

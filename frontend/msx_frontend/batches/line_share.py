@@ -11,13 +11,16 @@ OF_CROWD = 0.5
 QUIET_LINES, QUIET_AT_MOST = 500, 300.0
 """A model of which clients ask nothing for as long as so many lines take, or for so many seconds, has nothing else to
 do than lines."""
+LONGEST = 900.0
+"""Seconds after which a lost place comes back, however few clients ask meanwhile: else one that asks each minute kept
+lines from running for hours."""
 NEWEST = 0.1
 """Weight of the newest line in the time that one takes."""
 
 
 class LineShare:
     """Part of batch_share that lines have now. A request that waits for a line costs them a place, and others give it
-    back, so many that few wait; where few clients ask, a quiet time does."""
+    back, so many that few wait; where few clients ask, a quiet time does, or LONGEST."""
 
     def __init__(self) -> None:
         self._part = 1.0
@@ -25,6 +28,8 @@ class LineShare:
         """The clients' requests that were answered up to the last look, and the lines."""
         self._asked = -QUIET_AT_MOST
         """When a request of a client was seen last."""
+        self._lost = 0.0
+        """When the last place was lost, or came back since so much time had passed."""
         self._seconds = 0.0
         """Seconds that a line takes."""
         self._crowd = self._looked = 0.0
@@ -47,6 +52,8 @@ class LineShare:
             self._asked = now
         if now - self._asked >= self._quiet:
             self._part = 1.0
+        if now - self._lost >= LONGEST:
+            self._lost, self._part = now, min(self._part + 1 / places, 1.0)
 
     def ended(self, now: float, seconds: float, places: int, *, is_held: bool) -> None:
         """A line has ended, which took so long; `is_held`: a client waits for its place."""
@@ -54,7 +61,7 @@ class LineShare:
         self._seconds += (seconds - self._seconds) * (NEWEST if self._seconds else 1.0)
         if is_held:
             self._asked = now
-            self._part = max(self._part - 1 / places, 0.0)
+            self._lost, self._part = now, max(self._part - 1 / places, 0.0)
 
     @property
     def _quiet(self) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from msx_frontend.batches.line_share import LineShare
+from msx_frontend.batches.line_waits import WANTED, LineAsker, LineOwner, LineWaits
 
 
 class ModelRoom(NamedTuple):
@@ -25,17 +26,6 @@ class ModelRoom(NamedTuple):
 
 RoomOf = Callable[[Mapping[str, str], str], ModelRoom]
 """The room of the model that is meant by the names in a path, and by the name in a body."""
-
-
-WANTED = 1.0
-"""Seconds for which an owner counts that has wanted a place: one that waits asks again much sooner."""
-
-
-class LineOwner(NamedTuple):
-    """Whose lines have places of a model."""
-
-    model: str
-    owner: str
 
 
 class LinePlace(NamedTuple):
@@ -59,19 +49,36 @@ class LineTurns:
         """How much of its lines' places they have now, by model."""
         self._wanted: dict[LineOwner, float] = {}
         """When a place was wanted last."""
+        self._waits = LineWaits()
 
-    def take(self, names: Mapping[str, str], model: str, owner: str) -> LinePlace | None:
-        """The place that the line has from now on; None while there is none for it."""
+    def take(
+        self,
+        names: Mapping[str, str],
+        model: str,
+        owner: str,
+        batch: str = "",
+        wake: Callable[[], None] = lambda: None,
+    ) -> LinePlace | None:
+        """The place that the line has from now on; None while there is none for it: then `wake` is called when there
+        may be one."""
         room, now = self._room_of(names, model), self._clock()
-        of = LineOwner(room.model, owner)
-        self._wanted[of] = now
-        running, most = self._count(room.model), self._most(room, now)
-        if room.is_wanted or max(room.taken, running) >= most:
+        asker = LineAsker(LineOwner(room.model, owner), batch, wake)
+        self._wanted[asker.of] = now
+        if not self._may_take(asker, room, now):
+            self._waits.add(asker, now)
             return None
-        if self._running[of] >= math.ceil(most / self._owners(room.model, now)):
-            return None
-        self._running[of] += 1
-        return LinePlace(of, names, model, now)
+        self._waits.took(asker)
+        self._running[asker.of] += 1
+        return LinePlace(asker.of, names, model, now)
+
+    def _may_take(self, asker: LineAsker, room: ModelRoom, now: float) -> bool:
+        most = self._most(room, now)
+        free = most - max(room.taken, self._count(room.model))
+        if room.is_wanted or free <= 0:
+            return False
+        if self._running[asker.of] >= math.ceil(most / self._owners(room.model, now)):
+            return False
+        return self._waits.before(asker, self._running, now) < free
 
     def give_back(self, place: LinePlace) -> None:
         """The line has ended. Its share learns whether a client waits for its place."""
@@ -81,6 +88,7 @@ class LineTurns:
             del self._running[place.of]
         if room.model == place.of.model:
             self._share_of(room).ended(now, now - place.began, self._places(room), is_held=room.is_held)
+        self._waits.wake(place.of.model, self._running, now)
 
     @property
     def running(self) -> int:

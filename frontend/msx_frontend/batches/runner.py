@@ -211,7 +211,7 @@ class Batches:
             raise ServiceUnavailable("The server is starting; ask again when it is ready.")
         known = self._runs.know(endpoint.encode(), HEADERS)
         names = {} if known is None else known.match.names
-        lines = LineParts(batch.owner, endpoint, names, self._runs, self._turns, self._may_start)
+        lines = LineParts(batch.id, batch.owner, endpoint, names, self._runs, self._turns, self._may_start)
         rules = LineRules(endpoint, self._longest, self._lines)
         return RunParts(self.book, self.shelf, rules, lines, self._readers, self._ended)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from msx_frontend.batches.line_share import MOST_HELD, OF_CROWD, QUIET_AT_MOST, QUIET_LINES
+from msx_frontend.batches.line_share import LONGEST, MOST_HELD, OF_CROWD, QUIET_AT_MOST, QUIET_LINES
+from msx_frontend.batches.line_waits import WANTED
 from msx_frontend.batches.rooms import LinePlace, LineTurns
 from tests.frontend.batches.serving import FakeRoom
 
@@ -28,9 +30,10 @@ class Bench:
     def __init__(self, room: FakeRoom, share: float = 0.5) -> None:
         self.now, self.room = 1000.0, room
         self.turns = LineTurns(room, share, lambda: self.now)
+        self.woken: list[str] = []
 
-    def take(self, owner: str = "") -> LinePlace | None:
-        return self.turns.take({}, "m", owner)
+    def take(self, owner: str = "", batch: str = "") -> LinePlace | None:
+        return self.turns.take({}, "m", owner, batch, lambda: self.woken.append(batch or owner))
 
     def fill(self) -> list[LinePlace]:
         """As many lines as may run."""
@@ -123,6 +126,19 @@ def test_a_quiet_time_gives_lines_all_back(seconds: float, quiet: float) -> None
     assert len(bench.fill()) == 1
 
 
+@pytest.mark.parametrize("places", [1, 8])
+def test_few_clients_do_not_keep_lines_from_running(places: int) -> None:
+    """One that asks each minute, as a probe does, and finds a line wherever it comes."""
+    bench, begun = Bench(FakeRoom(places=places), share=0.5), 0
+    for _ in range(24 * 60):
+        running = bench.fill()
+        begun += len(running)
+        bench.clients(1)
+        bench.end(running, held=len(running), seconds=2.0)
+        bench.now += 58.0
+    assert begun >= 24 * 3600 / LONGEST * 0.9
+
+
 def test_clients_that_wait_for_each_other_let_more_wait_for_lines() -> None:
     bench = Bench(FakeRoom(places=1))
     bench.end(bench.fill(), held=1)
@@ -189,3 +205,42 @@ def test_owners_share_the_places() -> None:
     place = bench.take("ann")
     assert place is not None
     assert place.of.owner == "ann"  # bob is gone
+
+
+def turns_of(places: int, askers: list[tuple[str, str]], rounds: int) -> Counter[str]:
+    """How many places each gets, where the lines of all wait, and the first is always the first to ask again."""
+    bench, counts = Bench(FakeRoom(places=places), share=1.0), Counter[str]()
+    running = list[LinePlace]()
+    for _ in range(rounds):
+        for owner, batch in askers:
+            if (place := bench.take(owner, batch)) is not None:
+                running.append(place)
+                counts[batch or owner] += 1
+        bench.end(running[:1])
+        del running[:1]
+    return counts
+
+
+@pytest.mark.parametrize(("places", "owners"), [(1, 2), (1, 5), (2, 3), (4, 6)])
+def test_owners_take_turns_where_there_are_fewer_places(places: int, owners: int) -> None:
+    """Whoever asks first."""
+    counts = turns_of(places, [(f"owner{n}", "") for n in range(owners)], 60)
+    assert max(counts.values()) - min(counts.values()) <= 1
+    assert len(counts) == owners
+
+
+def test_batches_of_an_owner_take_turns() -> None:
+    counts = turns_of(1, [("ann", "a"), ("ann", "b"), ("bob", "c")], 60)
+    assert counts == {"a": 15, "b": 15, "c": 30}
+
+
+def test_the_next_one_is_woken() -> None:
+    bench = Bench(FakeRoom(places=1))
+    place = bench.take("ann")
+    assert place is not None
+    assert bench.take("ann") is bench.take("bob") is None
+    bench.end([place])
+    assert bench.woken == ["bob"]
+    assert bench.take("ann") is None
+    bench.now += WANTED
+    assert bench.take("ann") is not None, "bob is gone"
