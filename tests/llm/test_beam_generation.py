@@ -51,7 +51,8 @@ def _logprobs(tokens: list[int]) -> Logprobs:
     return Logprobs(logits_of(state))
 
 
-def test_texts_are_the_best_of_all_beams() -> None:
+@pytest.mark.parametrize("states", [False, True])
+def test_texts_are_the_best_of_all_beams(states: bool) -> None:
     async def scene(harness: EngineHarness) -> None:
         deltas = await searched(harness, asked())
         assert [ids([delta], index) for index, delta in enumerate(deltas)] == by_hand(3)
@@ -59,7 +60,7 @@ def test_texts_are_the_best_of_all_beams() -> None:
         assert [delta.tokens for delta in two] == [delta.tokens for delta in deltas[:2]]
         assert harness.idle()
 
-    play(scene)
+    play(scene, states=states)
 
 
 def test_usage_and_log_probabilities() -> None:
@@ -76,13 +77,14 @@ def test_usage_and_log_probabilities() -> None:
     play(scene)
 
 
-def test_beams_share_what_is_computed() -> None:
+@pytest.mark.parametrize("states", [False, True])
+def test_beams_share_what_is_computed(states: bool) -> None:
     async def scene(harness: EngineHarness) -> None:
         await searched(harness, asked())
         computed = sum(len(it.tokens) for it in harness.prefills) + sum(len(it.tokens) for it in harness.decodes)
         assert computed < len(PROMPT) + 3 * 6 * 8  # of whole texts it would be 30 to 36 tokens for each beam and place
 
-    play(scene)
+    play(scene, states=states)
 
 
 @pytest.mark.parametrize(

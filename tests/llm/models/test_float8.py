@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from msx_llm.models.float8 import E4M3
+from msx_llm.models.registry import read_config
 from msx_llm.models.weights import Checkpoint, shapes
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.models.test_config import read
+from tests.llm.runners import GOLDENS
 
 pytest.importorskip("safetensors")
 BLOCKS = {"quant_method": "fp8", "fmt": "e4m3", "weight_block_size": [16, 24]}
+OF_QWEN = {"activation_scheme": "dynamic", "modules_to_not_convert": ["lm_head", "model.layers.0.mlp.gate"]}
 NAME = "model.layers.1.self_attn.o_proj.weight"
 
 
@@ -81,3 +84,35 @@ def test_a_rank_reads_its_part(tmp_path: Path) -> None:
 def test_scales_that_do_not_fit(tmp_path: Path, scales: tuple[int, int], keys: Any, message: str) -> None:
     with pytest.raises(HandlerLoadError, match=message):
         Checkpoint(tmp_path, make(tmp_path, scales, **keys)[0])
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"])
+def test_parts_of_heads_and_of_fused_layers(tmp_path: Path, family: str) -> None:
+    """Gated delta nets and gates: parts of matrices whose blocks end elsewhere."""
+    source, random = GOLDENS / family, np.random.default_rng(0)
+    raw = json.loads((source / "config.json").read_text())
+    coded, plain = dict[str, Any](), dict[str, Any]()
+    for name, shape in shapes(read_config(source), "model."):
+        if len(shape) != 2 or "embed" in name or "head" in name:
+            coded[name] = plain[name] = random.random(shape, np.float32)
+            continue
+        rows, columns = shape
+        coded[name] = random.integers(0, 127, shape, np.uint8)
+        scales = coded[name + "_scale_inv"] = random.random((-(-rows // 16), -(-columns // 24)), np.float32)
+        plain[name] = E4M3[coded[name]] * np.kron(scales, np.ones((16, 24), np.float32))[:rows, :columns]
+    for folder in (tmp_path / "plain", tmp_path / "coded"):
+        folder.mkdir()
+        of_scales = {"quantization_config": BLOCKS | OF_QWEN} if folder.name == "coded" else {}
+        (folder / "config.json").write_text(json.dumps(raw | of_scales))
+    write(tmp_path / "plain" / "model.safetensors", plain)
+    write(tmp_path / "coded" / "model.safetensors", coded)
+    of_both = [Checkpoint(folder, read_config(folder)) for folder in (tmp_path / "plain", tmp_path / "coded")]
+    names = [*of_both[0]._sources]
+    assert sum("linear_attn.in_proj" in name for name in names) >= 12
+    for name in names:
+        wanted, found = (one.read(name) for one in of_both)
+        np.testing.assert_array_equal(found, wanted, err_msg=name)
+        if "in_proj" in name:  # a rank's half of the heads
+            half = slice(wanted.shape[0] // 2, None)
+            wanted, found = (one.read(name, half) for one in of_both)
+            np.testing.assert_array_equal(found, wanted, err_msg=name)
