@@ -13,6 +13,7 @@ import msgspec
 from msx_frontend.batches.input_lines import digest_of
 from msx_frontend.batches.outcome import LineOutcome
 from msx_frontend.files.written import WrittenFile
+from msx_frontend.store.spare import REPLIES, check_spare
 
 
 class _Id(msgspec.Struct):
@@ -50,10 +51,11 @@ class LineFiles:
         return WrittenLines(ids, good, bad)
 
     def write(self, outcomes: Iterable[LineOutcome]) -> None:
-        """All of them are on the disk, or none is."""
+        """All of them are on the disk, or none is: also where they took the room in which others are deleted."""
         sizes = self.output.size, self.error.size
         good = b"".join(one.data for one in outcomes if one.is_good)
         bad = b"".join(one.data for one in outcomes if not one.is_good)
+        check_spare(self.output.path, len(good) + len(bad), REPLIES)
         with self._lock:
             try:
                 for file, data in ((self.output, good), (self.error, bad)):

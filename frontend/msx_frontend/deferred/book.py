@@ -32,7 +32,7 @@ from msx_frontend.deferred.records import (
     new_job_id,
 )
 from msx_frontend.store.records import DAY, Bounds, Record, Records
-from msx_frontend.store.spare import check_spare
+from msx_frontend.store.spare import REPLIES, check_spare
 from msx_frontend.store.store import Store
 
 SHORT = 1000
@@ -232,8 +232,10 @@ class JobBook:
         return await self._store.run(read)
 
     def _add_reply(self, records: Records, id: str, data: bytes, now: float) -> None:
-        if len(data) > SHORT and not records.may_grow(KIND, len(data), self._bounds, now):
-            raise ReplyNotKept(len(data), self._bounds.size)
+        if len(data) > SHORT:
+            if not records.may_grow(KIND, len(data), self._bounds, now):
+                raise ReplyNotKept(len(data), self._bounds.size)
+            check_spare(self.path, len(data), REPLIES)
         records.add_part(KIND, id, REPLY, data)
 
     def _known(self, records: Records, twin: str, owner: str, digest: bytes) -> Kept | None:
