@@ -84,14 +84,19 @@ class ServedModels:
         while self._adopts() and time.monotonic() < over:  # noqa: ASYNC110  # once, at the start
             await asyncio.sleep(0.01)
         if (kept := self.kept) is not None:
+            late = {part.labels for part in self._parts() if self._adopted_by(part)}
             for version in self.context.registry.all_versions():
-                if version.config.stateful and kept.has_lost(version.source.name, version.source.version):
+                lost = kept.has_lost(*version.labels) or version.labels in late
+                if version.config.stateful and lost:
                     version.queue.dispatcher.sequences.open.lose()
             await kept.begun()
 
     def _adopts(self) -> bool:
-        kept = self.kept
-        return kept is not None and any(part.adopts for part in self._parts() if kept.places(*part.labels))
+        return any(map(self._adopted_by, self._parts()))
+
+    def _adopted_by(self, part: VersionWorkers) -> bool:
+        """A worker of a frontend before this one is still to be taken over."""
+        return self.kept is not None and part.adopts and self.kept.places(*part.labels) > 0
 
     async def renew_workers(self) -> None:
         """Replace those that `msx-serve upgrade --workers` is for, when they serve; one of each model at a time."""

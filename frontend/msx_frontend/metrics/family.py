@@ -185,6 +185,11 @@ class MetricFamily(Collector):
         if self.histogram is not None:
             self.histogram.remove(*values)
 
+    @property
+    def shape(self) -> list[str]:
+        """See `CountedFamily`."""
+        return [self.kind, *(self.labels if self.histogram is None else self.histogram.shape)]
+
     def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
         """See `CountedFamily`. Gauges do not count."""
         return ((labels, counts) for labels, one in self._series.items() if (counts := one.counts))

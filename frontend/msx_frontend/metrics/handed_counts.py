@@ -13,6 +13,8 @@ from prometheus_client.registry import Collector
 Labels = tuple[str, ...]
 MOST = 2000
 """Series of one message."""
+LARGEST = 1 << 20
+"""Bytes of one message, about: texts of handlers may be long."""
 
 
 class OfHandler(msgspec.Struct):
@@ -27,12 +29,13 @@ class OfHandler(msgspec.Struct):
 
 
 class HandedSeries(msgspec.Struct):
-    """`counts`: the value of a counter; or the sum of a histogram, and the count of each bucket. `bounds` are a
-    handler's own."""
+    """`counts`: the value of a counter; or the sum of a histogram, and the count of each bucket. `bounds` and `of` are
+    a handler's own, and `shape` is that of one of the server's families."""
 
     name: str
     labels: list[str]
     counts: list[float]
+    shape: list[str] = []
     bounds: list[float] = []
     of: OfHandler | None = None
 
@@ -41,6 +44,10 @@ class HandedSeries(msgspec.Struct):
 class CountedFamily(Protocol):
     @property
     def name(self) -> str: ...
+
+    @property
+    def shape(self) -> list[str]:
+        """Names of its labels, and bounds of its buckets: what was counted in another shape does not fit."""
 
     def counts(self) -> Iterable[tuple[Labels, list[float]]]:
         """All series, and what they have counted."""
@@ -76,8 +83,13 @@ class ToldCounts:
 
     def next(self) -> list[dict[str, Any]]:
         """Some of it, in JSON; ask again until there is none."""
+        told, size = list[dict[str, Any]](), 0
         changed = (more for one in self._source.counted() if (more := self._more(one)) is not None)
-        return [msgspec.to_builtins(one) for one in islice(changed, MOST)]
+        for one in islice(changed, MOST):
+            told.append(msgspec.to_builtins(one))
+            if (size := size + len(msgspec.json.encode(one))) >= LARGEST:
+                break
+        return told
 
     def _more(self, now: HandedSeries) -> HandedSeries | None:
         """A series that has counted less than before is another one."""

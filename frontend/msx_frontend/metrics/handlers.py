@@ -77,7 +77,7 @@ class HandlerMetrics:
             if counts := series.counts:
                 family, bounds = series.family, list(series.bounds)
                 of = OfHandler(source.model, source.version, family.kind, family.unit, family.help, list(family.labels))
-                yield HandedSeries(family.name, list(series.labels), counts, bounds, of)
+                yield HandedSeries(family.name, list(series.labels), counts, bounds=bounds, of=of)
 
     def go_on(self, given: HandedSeries, of: OfHandler, source: SampleSource) -> None:
         """Go on with a series of another server. Raises ValueError where it is another metric here."""
@@ -89,8 +89,11 @@ class HandlerMetrics:
             self._new[given.name] = family
         if (family.kind, family.labels) != (of.kind, tuple(of.labels)):
             raise ValueError(f"it is a {family.kind} with the labels {list(family.labels)} now")
-        series = family.series(tuple(given.labels), tuple(given.bounds))
+        bounds = tuple(given.bounds)
+        series = family.series(tuple(given.labels), () if given.name in self._declared else bounds)
         self._owners.add(series, source)
+        if series.bounds != bounds:
+            raise ValueError("its buckets are others now")
         series.count(given.counts)
 
     def forget(self, owner: Owner) -> None:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from msx_frontend.deferred.figures import JobFigures
+from msx_frontend.metrics.carried_counts import CarriedCounts
 from msx_frontend.metrics.shown_figures import ShownFigures
 
 
 class JobMetrics(ShownFigures[JobFigures]):
+    def __init__(self) -> None:
+        self._ended = CarriedCounts("msx_jobs_ended", "state", lambda: self.counts(lambda figures: figures.ended))
+        self._tries = CarriedCounts("msx_callbacks", "result", lambda: self.counts(lambda figures: figures.tries))
+        super().__init__()
+
+    @property
+    def carried(self) -> tuple[CarriedCounts, ...]:
+        """Its counters, which another server goes on with."""
+        return self._ended, self._tries
+
     def families(self, figures: JobFigures | None) -> list[Metric]:
         jobs = GaugeMetricFamily("msx_jobs", "Jobs that have not ended", labels=("state",))
         ended = CounterMetricFamily("msx_jobs_ended", "Jobs that have ended", labels=("state",))
@@ -22,8 +33,8 @@ class JobMetrics(ShownFigures[JobFigures]):
             oldest.add_metric((), figures.oldest)
             size.add_metric((), figures.size)
             waiting.add_metric((), figures.callbacks)
-            for state, count in figures.ended.items():
+            for state, count in self._ended.all.items():
                 ended.add_metric((state,), count)
-            for result, count in figures.tries.items():
+            for result, count in self._tries.all.items():
                 tries.add_metric((result,), count)
         return [jobs, ended, oldest, size, waiting, tries]

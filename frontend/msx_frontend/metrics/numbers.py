@@ -88,6 +88,11 @@ class _Family(Collector, Generic[Child]):
         if registry is not None:
             registry.register(self)
 
+    @property
+    def shape(self) -> list[str]:
+        """See `CountedFamily`."""
+        return [*self._labels]
+
     def labels(self, *values: str) -> Child:
         """The child of these labels, made at the first use. It is kept when a model is registered again."""
         child = self._children.get(values)
@@ -142,6 +147,10 @@ class HistogramFamily(_Family[Histogram]):
         """`buckets` are upper bounds, ascending; infinity need not be among them."""
         self._bounds = tuple(bound for bound in buckets if bound != inf)
         super().__init__(name, text, labels, registry)
+
+    @property
+    def shape(self) -> list[str]:
+        return [*self._labels, *map(str, self._bounds)]
 
     def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
         """See `CountedFamily`."""

@@ -78,6 +78,8 @@ class ServerMetrics:
         self._sources: dict[tuple[str, str], SampleSource] = {}
         self._handed: defaultdict[tuple[str, str], list[HandedSeries]] = defaultdict(list)
         """Series of another server's handlers, whose models are not registered yet."""
+        self._anew: set[str] = set()
+        """Metrics with which this server does not go on."""
         logged = mode in ("log", "legacy")
         self.handlers = HandlerMetrics(
             spec.model,
@@ -98,6 +100,7 @@ class ServerMetrics:
         self.jobs, self.batches = JobMetrics(), BatchMetrics()
         registry.register(self.jobs)
         registry.register(self.batches)
+        self._counted |= {one.name: one for one in (*self.jobs.carried, *self.batches.carried)}
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)
@@ -185,7 +188,7 @@ class ServerMetrics:
         self.gathered.settle()
         for name, family in self._counted.items():
             for labels, counts in family.counts():
-                yield HandedSeries(name, list(labels), counts)
+                yield HandedSeries(name, list(labels), counts, family.shape)
         yield from self.handlers.counted()
 
     def go_on_with(self, told: list[dict[str, Any]]) -> None:
@@ -198,9 +201,13 @@ class ServerMetrics:
             if series.of is not None:
                 self._go_on_with_handlers(series, series.of)
             elif (family := self._counted.get(series.name)) is not None:
+                if family.shape != series.shape:
+                    raise ValueError("its labels or buckets are others now")
                 family.add_counts(tuple(series.labels), series.counts)
         except ValueError as error:
-            log.info("the metric %s begins anew: %s", series.name, error)
+            if series.name not in self._anew:
+                self._anew.add(series.name)
+                log.info("the metric %s begins anew: %s", series.name, error)
 
     def _go_on_with_handlers(self, series: HandedSeries, of: OfHandler) -> None:
         """Raises ValueError."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from prometheus_client.core import Metric
@@ -31,6 +31,10 @@ class ShownFigures(Collector, Generic[F]):
     def figures(self) -> F | None:
         """None where the server has no such part."""
         return self._figures()
+
+    def counts(self, of: Callable[[F], Mapping[str, int]]) -> Mapping[str, int]:
+        """Counts of these figures; none where the server has no such part."""
+        return {} if (figures := self._figures()) is None else of(figures)
 
     def look(self) -> None:
         """Read the figures on the loop's thread, which owns them."""

@@ -76,7 +76,7 @@ class KeptGroups:
         self._supervisor, self._counted = supervisor, counted
         self._waiting = list(supervisor.turn.kept)
         self._lost: set[tuple[str, str]] = set()
-        """Models and versions of which a group that ran has not gone over."""
+        """Models and versions of which a group that ran has not gone over with what was open in it."""
         self._endings: set[asyncio.Task[LineMessage | None]] = set()
         self._line = None if supervisor.turn.line is None else HandoverLine(supervisor.turn.line, self._told)
 
@@ -84,10 +84,11 @@ class KeptGroups:
         """Go on with the counts of the frontend before this one. Returns when it has told all, or has ended."""
         with contextlib.suppress(LineEnded, TimeoutError):
             while self._line is not None:
-                answer = await asyncio.wait_for(self._line.ask(ask=COUNTS), COUNTS_LIMIT)
+                asked = asyncio.ensure_future(self._line.ask(ask=COUNTS))
+                asked.add_done_callback(self._counts_came)  # also later: the other frontend tells nothing twice
+                answer = await asyncio.wait_for(asyncio.shield(asked), COUNTS_LIMIT)
                 if not answer.members.get(COUNTS):
                     return
-                await self._told(answer.members)
 
     async def begun(self) -> None:
         """The frontend before this one need not wait for further questions."""
@@ -96,8 +97,18 @@ class KeptGroups:
                 await asyncio.wait_for(self._line.ask(ask=BEGUN), COUNTS_LIMIT)
 
     async def _told(self, message: Message) -> LineMessage:
-        self._counted(message.get(COUNTS, []))
+        self._count(message)
         return LineMessage({})
+
+    def _counts_came(self, asked: asyncio.Future[LineMessage]) -> None:
+        if not asked.cancelled() and asked.exception() is None:
+            self._count(asked.result().members)
+
+    def _count(self, message: Message) -> None:
+        try:
+            self._counted(message.get(COUNTS, []))
+        except ValueError as error:
+            log.warning("metrics begin anew: what the frontend before this one has counted cannot be read: %s", error)
 
     def leases(self) -> list[KeptLease]:
         """Leases of those that are waiting, one for each group."""
@@ -110,7 +121,7 @@ class KeptGroups:
 
     def has_lost(self, model: str, version: str) -> bool:
         """Its workers' sequences are not known any more: the frontend before this one has crashed, or a worker starts
-        anew."""
+        anew, or goes on by new connections."""
         turn = self._supervisor.turn
         return (model, version) in self._lost or (turn.follows and turn.line is None)
 
@@ -139,9 +150,10 @@ class KeptGroups:
             found.remove(group)
             if ranks := await self._taken(spec, group):
                 break
+            self._lose(spec)
         for group in found:
             if not ranks:
-                self._lost.add((spec.load.model_name, spec.load.model_version))
+                self._lose(spec)
                 log.info("worker %d starts anew: what process %d has is not the same", spec.worker, group[0]["pid"])
             await self._end(spec, group, makes_room=not ranks)
         return ranks
@@ -160,13 +172,18 @@ class KeptGroups:
         ranks = self._adopted(spec, found, handing)
         if len(ranks) == len(found):
             log.info("worker %d goes on in process %d, which has its model", spec.worker, ranks[0].pid)
-            if handing is not None:
+            if handing is None:
+                self._lose(spec)
+            else:
                 spec.resumed(handing)
             return ranks
         if handing is not None:
             handing.close()
         await end_all(ranks)
         return []
+
+    def _lose(self, spec: GroupSpec) -> None:
+        self._lost.add((spec.load.model_name, spec.load.model_version))
 
     @staticmethod
     def _is_same(spec: GroupSpec, found: Sequence[Note]) -> bool:

@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.batches.figures import BatchFigures
+from msx_frontend.deferred.figures import JobFigures
 from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics import handed_counts as module
+from msx_frontend.metrics.declared import DeclaredMetric, Kind, MetricsSpec
 from msx_frontend.metrics.handed_counts import ToldCounts
 from msx_protocol import MetricInfo
 from tests.frontend.metrics.test_handlers import of, version
@@ -114,3 +117,77 @@ def test_another_kind_of_metric_begins_anew(caplog: pytest.LogCaptureFixture) ->
     version(after, "1.0", MetricInfo("calls", "gauge")).handler_samples([sample("calls", "gauge", 1)], 9000)
     tell(ToldCounts(before), after)
     assert "the metric calls begins anew: it is a gauge" in caplog.text
+
+
+def declaring(kind: Kind, *dimensions: str, buckets: tuple[float, ...] | None = None) -> ServerMetrics:
+    """A server whose metrics_config declares one metric of its own, `Mine`, and one of handlers, `theirs`."""
+    mine, theirs = (DeclaredMetric(name, "Count", dimensions, buckets=buckets) for name in ("Mine", "theirs"))
+    metrics = ServerMetrics("prometheus", MetricsSpec(((kind, mine),), ((kind, theirs),)))
+    metrics.ts_series("Mine").add(3)
+    return metrics
+
+
+def mine(metrics: ServerMetrics) -> dict[Any, float]:
+    return {key: value for key, value in exposed(metrics).items() if key[0].startswith("Mine")}
+
+
+@pytest.mark.parametrize(
+    ("kind", "dimensions", "buckets"),
+    [
+        ("counter", ["Level", "Zone"], None),
+        ("counter", ["Zone"], None),
+        ("histogram", ["Level"], (1.0, 9.0)),
+        ("histogram", ["Level", "Zone"], (1.0, 5.0)),
+    ],
+)
+def test_a_metric_that_is_declared_otherwise_now_begins_anew(
+    kind: Kind, dimensions: list[str], buckets: tuple[float, ...] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A changed metrics_config is what `msx-serve restart` is for."""
+    caplog.set_level("INFO", "msx.metrics")
+    before = declaring(kind, "Level", buckets=(1.0, 5.0) if buckets else None)
+    after = declaring(kind, *dimensions, buckets=buckets)
+    alone, told = mine(after), ToldCounts(before)
+    tell(told, after)
+    before.ts_series("Mine").add(3)
+    tell(told, after)
+    assert mine(after) == alone
+    assert caplog.text.count("the metric Mine begins anew: its labels or buckets are others now") == 1
+
+
+def test_declared_buckets_of_handlers_are_those_of_now(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "msx.metrics")
+    before, after = (declaring("histogram", "ModelName", buckets=(1.0, high)) for high in (5.0, 9.0))
+    version(before, "1.0").handler_samples([sample("theirs", "histogram", 3)], 9000)
+    model = version(after, "1.0")
+    tell(ToldCounts(before), after)
+    model.handler_samples([sample("theirs", "histogram", 3)], 9000)
+    assert of(after, "theirs_bucket") == {"ModelName=m,le=1.0": 0, "ModelName=m,le=9.0": 1, "ModelName=m,le=+Inf": 1}
+    assert "the metric theirs begins anew: its buckets are others now" in caplog.text
+
+
+def test_long_texts_make_more_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LARGEST", 100)
+    before, after = ServerMetrics(), ServerMetrics()
+    busy(before)
+    version(after, "1.0", *FORMS)
+    assert tell(ToldCounts(before), after) > 5
+    assert counts(after) == counts(before)
+
+
+def figured(done: int) -> ServerMetrics:
+    metrics = ServerMetrics()
+    metrics.jobs.show(lambda: JobFigures(0, 0, {"done": done}, 0.0, 0, 0, {"delivered": 2 * done}))
+    metrics.batches.show(lambda: BatchFigures({}, 0, 0, {"done": 3 * done}, 0, 0))
+    return metrics
+
+
+def test_ended_jobs_callbacks_and_lines_go_over() -> None:
+    first, second, third = figured(1), figured(10), figured(100)
+    for before, after in ((first, second), (second, third)):
+        told = ToldCounts(before)
+        assert tell(told, after) == 1
+        assert tell(told, after) == 0
+    shown = {name: value for (name, *_), value in exposed(third).items()}
+    ended = {name: shown[f"msx_{name}_total"] for name in ("jobs_ended", "callbacks", "batch_lines_ended")}
+    assert ended == {"jobs_ended": 111, "callbacks": 222, "batch_lines_ended": 333}

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.metrics import ServerMetrics
 from msx_frontend.supervision.client import Turn
-from msx_frontend.supervision.wire import Message
+from msx_frontend.supervision.wire import Message, receive, send
+from msx_frontend.workers import kept_groups
 from msx_frontend.workers.given_groups import GivenGroups
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.handed_group import name_of
-from msx_frontend.workers.handover_line import END, TAKE, HandoverLine, LineMessage
+from msx_frontend.workers.handover_line import COUNTS, END, TAKE, HandoverLine, LineMessage
 from msx_frontend.workers.kept_groups import KeptGroups, note_of
 from msx_frontend.workers.launcher import GroupSpec
 from tests.frontend.workers.fake_launcher import spec_of
@@ -40,9 +42,14 @@ class FoundRank:
 class Found(KeptGroups):
     """Adopts processes that are not there."""
 
-    def __init__(self, notes: list[dict[str, Any]], line: socket.socket | None = None) -> None:
+    def __init__(
+        self,
+        notes: list[dict[str, Any]],
+        line: socket.socket | None = None,
+        counted: Callable[[list[dict[str, Any]]], None] = lambda counts: None,
+    ) -> None:
         client: Any = SimpleNamespace(turn=Turn(follows=True, kept=notes, line=line))
-        super().__init__(client, lambda counts: None)
+        super().__init__(client, counted)
         self.gone: list[int] = []
         self.ranks: dict[int, FoundRank] = {}
 
@@ -154,3 +161,60 @@ def test_a_group_is_given_by_its_process(asked: int | None, found: int | None) -
     given = GivenGroups(lambda: [held(OLD), held(NEW)], client)
     one = given._find(name_of(spec().load), asked)
     assert (None if one is None else next(iter(one[1].ranks)).pid) == found
+
+
+@pytest.mark.parametrize("gone", [[], [OLD]])
+def test_what_was_open_in_a_group_is_lost_unless_it_is_handed_over(gone: list[int]) -> None:
+    """Also where the frontend before this one ends before it has answered, or the worker ends meanwhile."""
+
+    async def test() -> None:
+        near, far = socket.socketpair()
+        found, of = Found(notes(spec(), OLD, held=True), near), spec().load
+        found.gone = gone
+        assert not found.has_lost(of.model_name, of.model_version)
+        taking = asyncio.create_task(found.take(spec()))
+        await asyncio.to_thread(receive, far)
+        far.close()
+        assert pids(await taking) == ([] if gone else [OLD, OLD + 1])
+        assert found.has_lost(of.model_name, of.model_version)
+
+    run(test())
+
+
+def test_counts_that_come_late_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy frontend answers later than this one waits; it will not tell that again."""
+    monkeypatch.setattr(kept_groups, "COUNTS_LIMIT", 0.0)
+
+    async def test() -> None:
+        near, far = socket.socketpair()
+        told: list[Any] = []
+        found = Found([], near, told.append)
+        await found.go_on_counting()
+        question, _ = await asyncio.to_thread(receive, far)
+        send(far, {"answers": question["asked"], COUNTS: [5]})
+        await until(lambda: told == [[5]])
+        far.close()
+        await found.ended()
+
+    run(test())
+
+
+def test_counts_that_cannot_be_read_do_not_end_a_start(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        answered: list[Message] = []
+
+        async def answer(message: Message) -> LineMessage:
+            answered.append(message)
+            return LineMessage({COUNTS: [7]})
+
+        near, far = socket.socketpair()
+        line = HandoverLine(far, answer)
+        metrics = ServerMetrics()
+        found = Found([], near, metrics.go_on_with)
+        asked = asyncio.create_task(found.go_on_counting())
+        await until(lambda: len(answered) > 1)
+        line.close()
+        await asked
+
+    run(test())
+    assert "metrics begin anew" in caplog.text
