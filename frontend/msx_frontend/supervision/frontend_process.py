@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
+from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
 from msx_frontend.supervision.wire import VERSION
@@ -83,8 +84,10 @@ def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
     No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it.
     """
     connection, end = socket.socketpair()
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     with end:
         if (pid := os.fork()) == 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
             connection.close()
             os.setsid()
             os.environ[FRONTEND_FD] = str(end.detach())
@@ -95,4 +98,5 @@ def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
         os.execv(sys.executable, [sys.executable, "-m", SUPERVISOR, first, *options, "--", *arguments])  # noqa: S606
     except OSError:
         os.kill(pid, signal.SIGKILL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
         raise

@@ -1,4 +1,4 @@
-"""Signals that a supervisor handles."""
+"""Signals that a supervisor handles. They are blocked while it is not there yet, and come to it when it is."""
 
 import signal
 

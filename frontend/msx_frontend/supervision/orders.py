@@ -82,10 +82,14 @@ class Orders:
         for command in [one for one in self._waiting.values() if not one.seconds_left]:
             self._refuse(command, TOO_SLOW)
 
+    def refuse_all(self, reason: str) -> None:
+        """Refuse those that have not said yet what they want."""
+        for command in [*self._waiting.values()]:
+            self._refuse(command, reason)
+
     def close(self) -> None:
         self.listening.close()
-        for command in [*self._waiting.values()]:
-            self._refuse(command, "The server takes its orders elsewhere now: ask again.")
+        self.refuse_all("The server takes its orders elsewhere now: ask again.")
 
     def _read(self, command: Command) -> tuple[Command, Message] | None:
         try:

@@ -70,7 +70,8 @@ class SupervisorState:
 def descriptors(state: Message) -> Iterator[int]:
     """All that the next program needs, besides those that every process of the server inherits."""
     for frontend in state["frontends"]:
-        yield frontend["connection"]
+        if frontend["connection"] is not None:
+            yield frontend["connection"]
     for worker in state["workers"]:
         yield worker["line"]
         yield from worker["outputs"]
@@ -94,7 +95,7 @@ def _check(state: Message) -> None:
 def _described(frontend: FrontendProcess) -> Message:
     return {
         "pid": frontend.pid,
-        "connection": frontend.connection.fileno(),
+        "connection": None if frontend.connection.fileno() < 0 else frontend.connection.fileno(),  # it ends
         "started": frontend.started,
         "waits": frontend.waits,
         "leaves": frontend.leaves,
@@ -105,6 +106,8 @@ def _described(frontend: FrontendProcess) -> Message:
 
 def _frontend(given: Message) -> FrontendProcess:
     frontend = FrontendProcess(InheritedProcess(given["pid"]), socket.socket(fileno=given["connection"]))
+    if given["connection"] is None:
+        frontend.close()
     frontend.started, frontend.waits, frontend.leaves = given["started"], given["waits"], given["leaves"]
     frontend.program = Program(*given["program"]) if given["program"] else None
     frontend.spoken = given["spoken"]

@@ -11,21 +11,18 @@ from collections.abc import Sequence
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.handled import ENDING, HANDED_ON, HANDLED
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.orders import Command
 from msx_frontend.supervision.program import program
 from msx_frontend.supervision.replacement import Passed, Replacement
-from msx_frontend.supervision.requests import SupervisorRequests
+from msx_frontend.supervision.requests import Reply, SupervisorRequests
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.saying import say
 from msx_frontend.supervision.state import SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
 from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import STATES, Message, close_all, receive, send
-
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-HANDED_ON = (*ENDING, signal.SIGHUP, signal.SIGUSR1)
-HANDLED = (*HANDED_ON, signal.SIGUSR2, signal.SIGCHLD)
 
 
 class FrontendSupervisor:
@@ -54,7 +51,7 @@ class FrontendSupervisor:
 
     def run(self, first: FrontendProcess | None = None) -> int:
         """`first`: a frontend that is there already. Returns the exit code of the server when nothing of it is left."""
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)  # those that came while the program was replaced
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)  # those that came while it was not there yet
         try:
             if first is not None:
                 self._succession.frontend = first
@@ -107,8 +104,8 @@ class FrontendSupervisor:
             return ""
         if STATES[-1] not in upgrade.frontend.states:
             return f"The supervisor stays {self._name}: release {new.version} does not go on with its state."
-        if any(one.connection.fileno() < 0 for one in succession.all()):
-            return f"The supervisor stays {self._name}: a server that ends was in the way."
+        if succession.orders is not None:
+            succession.orders.refuse_all("Another upgrade is under way.")
         answer = {"pid": upgrade.frontend.pid}
         try:
             state = self._state.describe()
@@ -122,9 +119,7 @@ class FrontendSupervisor:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""
         try:
             if (reply := self._requests.answer(frontend, *receive(frontend.connection))) is not None:
-                send(frontend.connection, reply.message, reply.descriptors)
-                if reply.given:
-                    close_all(reply.descriptors)
+                _send(frontend, reply)
         except (EOFError, ConnectionError):
             frontend.close()
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -154,6 +149,15 @@ class FrontendSupervisor:
         if command is not None:
             return command.answer({"refused": refusal})
         return say(refusal)
+
+
+def _send(frontend: FrontendProcess, reply: Reply) -> None:
+    """What is given away is not the supervisor's any more, also where nobody takes it. Raises OSError."""
+    try:
+        send(frontend.connection, reply.message, reply.descriptors)
+    finally:
+        if reply.given:
+            close_all(reply.descriptors)
 
 
 def _ready(watched: Sequence[int | socket.socket], seconds: float | None) -> list[int | socket.socket]:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from msx_frontend.supervision import state as module
 from msx_frontend.supervision.children import Child, Children
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.leaving import Leaving
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.orders import Orders
@@ -25,7 +28,8 @@ from msx_frontend.supervision.replacement import Replacement
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.state import StateError, SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.wire import Message, close_all
+from msx_frontend.supervision.supervisor import FrontendSupervisor
+from msx_frontend.supervision.wire import STATES, Message, close_all, receive
 
 
 class Parts:
@@ -97,6 +101,26 @@ def test_the_next_program_has_the_whole_state(passed: Message, next_one: Parts) 
     assert next_one.sockets.find("inference") == passed["sockets"]["inference"]
 
 
+def test_a_frontend_that_has_closed_its_connection_is_waited_for(next_one: Parts) -> None:
+    """One that leaves does so just when the next one has started: its process ends a moment later."""
+    parts, ends = Parts(), [socket.socketpair() for _ in range(6)]
+    parts.fill(near for near, _ in ends)
+    leaving = parts.succession.leaving
+    assert leaving is not None
+    leaving.frontend.close()
+    state: Message = json.loads(json.dumps(parts.state.describe()))
+    assert -1 not in descriptors(state)
+    for held in parts.held:
+        held.detach()
+    next_one.state.restore(state)
+    ended = next_one.succession.leaving
+    assert ended is not None
+    assert (ended.frontend.pid, ended.frontend.connection.fileno()) == (2, -1)
+    close_all(descriptors(state))
+    for _, far in ends:
+        far.close()
+
+
 def test_each_descriptor_is_known_once(passed: Message) -> None:
     every = [*descriptors(passed)]
     assert len(every) == len({*every}) == 2 + 3 * 3 + 2 + 1 + 1
@@ -161,3 +185,55 @@ def test_the_next_program_has_number_state_and_descriptors() -> None:
         "inherited": [],
         "arguments": [f"--before={sys.executable}", "--", "end"],
     }
+
+
+class Stays(Replacement):
+    def become(self, *given: object) -> OSError:
+        return OSError(2, "No such file or directory")
+
+
+class Ordered(FrontendSupervisor):
+    """A supervisor whose upgrade has succeeded, while another command gives its order."""
+
+    def __init__(self) -> None:
+        parts = Parts()
+        self._succession, self._state, self._replacement = parts.succession, parts.state, Stays([])
+        self._program = program()
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind("")
+        listening.listen()
+        self._succession.orders = Orders(listening)
+        self.command = socket.socket(socket.AF_UNIX)
+        self.command.settimeout(5)
+        self.command.connect(listening.getsockname())
+        self._succession.orders.readable(listening)
+
+    def become(self) -> str:
+        frontend: Any = SimpleNamespace(pid=1, program=program()._replace(version="next"), states=STATES)
+        upgrade: Any = SimpleNamespace(frontend=frontend, python="/next/python", waiting=None)
+        return self._become(upgrade)
+
+
+def test_a_command_that_gives_its_order_meanwhile_is_refused() -> None:
+    """Else it would only find that its connection has ended."""
+    one = Ordered()
+    assert one.become().endswith("/next/python cannot be run: No such file or directory.")
+    assert receive(one.command)[0] == {"refused": "Another upgrade is under way."}
+    one.command.close()
+    assert one._succession.orders is not None
+    one._succession.orders.close()
+
+
+FORKS = """
+import signal, sys
+from msx_frontend.supervision import frontend_process
+frontend_process.SUPERVISOR = "tests.frontend.supervision.blocked"
+frontend_process.fork_frontend([], [])
+print("child", sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())), flush=True)
+"""
+
+
+def test_signals_wait_for_a_supervisor_that_begins() -> None:
+    """None ends it before it can hand it on; its frontend hears those that it gets itself."""
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True)
+    assert sorted(done.stdout.splitlines()) == ["child []", f"supervisor {sorted(map(int, HANDLED))}"]

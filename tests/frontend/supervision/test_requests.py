@@ -19,8 +19,10 @@ from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.client import SupervisorClient, SupervisorError
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
+from msx_frontend.supervision.process import InheritedProcess
 from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.requests import SupervisorRequests
+from msx_frontend.supervision.supervisor import FrontendSupervisor
 from msx_frontend.supervision.wire import Message, close_all, receive, send
 
 CHILD = """
@@ -238,3 +240,23 @@ def test_a_program_elsewhere_is_another_one() -> None:
     assert not is_overwritten(Program("/a", "1", 1), Program("/a", "1", 1))
     assert not is_overwritten(Program("/a", "1", 1), Program("/b", "2", 2))
     assert is_overwritten(Program("/a", "1", 1), Program("/a", "1", 2))
+
+
+class Answers(FrontendSupervisor):
+    """Only answers."""
+
+    def __init__(self, requests: SupervisorRequests) -> None:
+        self._requests = requests
+
+
+def test_what_nobody_takes_is_closed() -> None:
+    """A frontend that dies while it hands over: else the line to the next one would never end."""
+    bench, before = Bench(), len(os.listdir("/proc/self/fd"))
+    near, far = socket.socketpair()
+    frontend = FrontendProcess(InheritedProcess(1), near)
+    send(far, {"ask": "hand_over", "limit": 1.0, "jobs": []})
+    far.close()
+    Answers(bench._requests)._answer(frontend)
+    assert near.fileno() == -1
+    bench.close()
+    assert len(os.listdir("/proc/self/fd")) == before
