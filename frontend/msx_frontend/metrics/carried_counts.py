@@ -15,7 +15,7 @@ class CarriedCounts:
 
     @property
     def all(self) -> Mapping[str, int]:
-        """With those of the servers before this one, in the order of its own."""
+        """The counts with those of the servers before this one, in the order of its own."""
         own = self._own()
         return {value: own.get(value, 0) + self._before[value] for value in dict.fromkeys([*own, *self._before])}
 

@@ -152,7 +152,7 @@ class FrontendSupervisor:
 
 
 def _send(frontend: FrontendProcess, reply: Reply) -> None:
-    """What is given away is not the supervisor's any more, also where nobody takes it. Raises OSError."""
+    """Descriptors that are given away are closed, also where nobody takes them. Raises OSError."""
     try:
         send(frontend.connection, reply.message, reply.descriptors)
     finally:
