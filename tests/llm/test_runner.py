@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from msx_llm.limits import EngineLimits
+from msx_llm.step import TokenChunk
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.runners import GOLDENS, compiled_graphs, expected, limits, make_runner
 
@@ -65,6 +66,17 @@ def test_warm_up_has_the_shapes_of_all_buckets(monkeypatch: pytest.MonkeyPatch) 
     steps_of_all_sizes(runner)
     assert len(seen) > 8
     assert seen <= warm
+
+
+@pytest.mark.parametrize("family", ["qwen3_next", "qwen3_5_text", "gemma4", "deepseek_v3", "gpt_oss"])
+def test_families_compute_the_padding_of_all_shapes(family: str) -> None:
+    """Prompts are computed together where the family's cells can do that."""
+    runner, told = make_runner(family, limits(slots=(1, 2, 4), prefills=(16, 64))), list[str]()
+    runner.warm_up(told.append)
+    assert any(name.startswith("prefill 2 × 16") for name in told) is not runner.keeps_states
+    chunks = [TokenChunk(slot, 0, (5, 6 + slot, 7)) for slot in range(3)]
+    wanted = [runner.prefill(chunk.slot, 0, chunk.tokens) for chunk in chunks]
+    np.testing.assert_allclose(runner.prefills(chunks), wanted, atol=1e-4)
 
 
 def noted_shapes(runner: Any, monkeypatch: pytest.MonkeyPatch) -> set[tuple[Any, ...]]:

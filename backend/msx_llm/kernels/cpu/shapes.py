@@ -26,13 +26,18 @@ class StepShape(NamedTuple):
 
 class StepShapes:
     """Each step gets the smallest shape that holds it, among those that are compiled. `extent`: the positions that are
-    read where so many are wanted."""
+    read where so many are wanted; `groups`: some prefills have several prompts."""
 
     def __init__(
-        self, slots: Sequence[int], contexts: Sequence[int], prefills: Sequence[int], extent: Callable[[int], int]
+        self,
+        slots: Sequence[int],
+        contexts: Sequence[int],
+        prefills: Sequence[int],
+        extent: Callable[[int], int],
+        groups: bool = True,
     ) -> None:
         self._slots, self._contexts, self._prefills = slots, contexts, prefills
-        self._extent = extent
+        self._extent, self._of_groups = extent, groups
         self._later: list[StepShape] = []
 
     @property
@@ -109,7 +114,7 @@ class StepShapes:
             StepShape("prefill", size, context, texts=texts)
             for size in self._prefills
             for texts in self._slots
-            if texts > 1 and texts * size <= self._prefills[-1]
+            if self._of_groups and texts > 1 and texts * size <= self._prefills[-1]
             for context in sorted({self._first_context(size), self._contexts[-1]})
         ]
 

@@ -63,7 +63,8 @@ class SlotRunner:
         self._layouts = [SlotLayout(self.slots, self.context, keys) for keys in layouts]
         self.prefill_size = limits.prefill_buckets[-1]
         contexts = [extent(size) for size in limits.context_buckets]
-        self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent)
+        groups = config.delta is None and parts.parallel.stages == 1
+        self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent, groups)
         self._angles = TextAngles(config, self.slots)
         decoder.body.step.prepare(extent(self.context))
         self._states = None if config.delta is None else StateLayout(self.slots, config.delta.kernel)
