@@ -160,10 +160,12 @@ class Batches:
         return batch if run is None else run.batch._replace(head=run.head)
 
     async def cancel(self, id: str, owner: str) -> KeptBatch:
-        """Raises UnknownBatch, BatchHasEnded, StoreUnavailable."""
+        """Raises UnknownBatch, BatchHasEnded, ServiceUnavailable: where the next server runs it."""
         found = await self.book.find(id, owner)
         if found.has_ended:
             raise BatchHasEnded(id, found.head.state)
+        if id not in self._active and self._is_paused:
+            raise ServiceUnavailable("The server is stopping: cancel the batch when the next one answers.")
         run = self._active.get(id) or self._start(found)
         await self._tasks.to_the_end(run.cancel())
         return await self.find(id, owner)

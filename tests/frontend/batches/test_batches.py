@@ -242,6 +242,22 @@ def test_a_cancelled_batch_keeps_what_was_answered(tmp_path: Path) -> None:
     run(test())
 
 
+def test_a_server_that_has_handed_over_cancels_no_batch(tmp_path: Path) -> None:
+    """The next one runs it, and writes its files."""
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            id = await served.begun(row("a"))
+            await served.speaker.next_job()
+            await served.batches.close()
+            refused = await served.get(f"batches/{id}/cancel", "POST")
+            assert (refused.status, b"when the next one answers" in refused.body) == (503, True)
+            assert (await served.show(id))["status"] == "in_progress"
+            assert not served.batches._active
+
+    run(test())
+
+
 def test_a_batch_whose_window_ends_has_partial_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with serving(tmp_path) as served:
