@@ -70,9 +70,7 @@ class DeferredJobs:
         those that have not ended run here. Raises StoreUnavailable."""
         await self._take_up()
         for entry, kept in await self._elsewhere.ended():
-            entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
-            self._forget(entry)
-            self.callbacks.ended(entry)  # the other server wrote it, and sends none any more
+            self._ended_elsewhere(entry, kept)
         for entry in self._elsewhere.take_all() if over else ():
             entry.head.state = "queued"
             self._queue(entry)
@@ -206,6 +204,8 @@ class DeferredJobs:
 
     async def _begin(self, entry: Entry, runs: LateRuns) -> None:
         asked = await self.book.request(entry.id, entry.owner)
+        if asked is None and entry.is_open:
+            self._ended_elsewhere(entry, await self.book.find(entry.id, entry.owner))
         if asked is None or not entry.is_open:
             self._over(entry, None)
             return
@@ -226,6 +226,12 @@ class DeferredJobs:
         else:
             self._retries.answered(entry.head.path)
             self._tasks.spawn(self._end(entry, reply))
+
+    def _ended_elsewhere(self, entry: Entry, kept: Kept | None) -> None:
+        """Another server has ended the job; `kept` is None where it was forgotten there."""
+        entry.head = structs.replace(entry.head, state="done") if kept is None else kept.head
+        self._forget(entry)
+        self.callbacks.ended(entry)  # the other server wrote it, and sends none any more
 
     def _over(self, entry: Entry, error: ServiceError | None) -> None:
         """Give its turn to another; with an error it is tried again."""

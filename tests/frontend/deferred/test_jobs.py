@@ -431,6 +431,30 @@ def test_a_job_that_another_server_cancelled_stays_so(tmp_path: Path) -> None:
     run(test())
 
 
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_job_that_another_server_cancelled_while_it_waited_here(tmp_path: Path, forgotten: bool) -> None:
+    """Its turn comes, and finds no request."""
+
+    async def test() -> None:
+        async with serving(tmp_path, at_once=1) as served:
+            await served.defer()
+            first = await served.speaker.next_job(0)
+            id = await served.defer()
+            head = JobHead(PATH, state="cancelled", status=499)
+            await served.runner.book.end(id, "", head, None, lambda records, kept: None)
+            if forgotten:
+                await served.runner.book.delete(id, "")
+            entry = served.runner.find(id, "")
+            assert entry is not None
+            say(first, *words("a"))
+            await until(lambda: not entry.is_open)
+            assert served.runner.find(id, "") is None
+            assert served.runner.figures().queued == 0
+            assert (await served.get(id)).status == (404 if forgotten else 200)
+
+    run(test())
+
+
 def test_an_end_that_fails_keeps_no_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fails(*values: Any) -> None:
         raise RuntimeError("surprise")
