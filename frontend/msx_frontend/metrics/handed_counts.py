@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -11,10 +11,8 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.registry import Collector
 
 Labels = tuple[str, ...]
-MOST = 2000
-"""Series of one message."""
-LARGEST = 1 << 20
-"""Bytes of one message, about: texts of handlers may be long."""
+LARGEST = 1 << 17
+"""Bytes of one message, about, which a socket takes without waiting."""
 
 
 class OfHandler(msgspec.Struct):
@@ -80,15 +78,18 @@ class ToldCounts:
     def __init__(self, source: CountsSource) -> None:
         self._source = source
         self._told: dict[tuple[str, Labels], list[float]] = {}
+        self._rest = deque[HandedSeries]()
+        """Series that did not fit into the last message."""
 
     def next(self) -> list[dict[str, Any]]:
         """Some of it, in JSON; ask again until there is none."""
         told, size = list[dict[str, Any]](), 0
-        changed = (more for one in self._source.counted() if (more := self._more(one)) is not None)
-        for one in islice(changed, MOST):
+        if not self._rest:
+            self._rest.extend(more for one in self._source.counted() if (more := self._more(one)) is not None)
+        while self._rest and size < LARGEST:
+            one = self._rest.popleft()
             told.append(msgspec.to_builtins(one))
-            if (size := size + len(msgspec.json.encode(one))) >= LARGEST:
-                break
+            size += len(msgspec.json.encode(one))
         return told
 
     def _more(self, now: HandedSeries) -> HandedSeries | None:

@@ -14,7 +14,7 @@ from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.orders import Command, Orders
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.saying import say
-from msx_frontend.supervision.upgrade import START_LIMIT, Upgrade
+from msx_frontend.supervision.upgrade import HAND_OVER_LIMIT, START_LIMIT, Upgrade
 from msx_frontend.supervision.wire import Message, send
 
 
@@ -84,7 +84,7 @@ class Succession:
     def turn_asked(self, frontend: FrontendProcess) -> None:
         frontend.waits = True
         if self.upgrade is not None and frontend is self.upgrade.frontend:
-            self.upgrade.waits = True
+            self.upgrade.ready()
         self._go_on()
 
     def handed_over(self, frontend: FrontendProcess, limit: float, jobs: list[str]) -> socket.socket:
@@ -140,8 +140,9 @@ class Succession:
         self._sockets.frontend_ended()
         if self.stopping:
             self.frontend, self.code = None, 0
-        elif (following := self._next) is not None:
+        elif self.upgrade is not None and (following := self._next) is not None:
             self.frontend, self._restarts.next_start = following, None
+            self.upgrade.follows()
         else:
             self.start()
 
@@ -155,7 +156,8 @@ class Succession:
             return
         if frontend.waits and (leaving is None or leaving.line is not None):
             self._give_turn(frontend, leaving)
-        elif frontend.started and leaving is None and self._next is not None:
+        elif frontend.started and leaving is None and self.upgrade is not None and self._next is not None:
+            self.upgrade.told()
             frontend.signal(signal.SIGUSR2)
 
     def _give_turn(self, frontend: FrontendProcess, leaving: Leaving | None) -> None:
@@ -174,6 +176,14 @@ class Succession:
             send(frontend.connection, turn, line)
         if leaving is not None:
             leaving.close()
+
+    def _why_late(self, upgrade: Upgrade) -> str:
+        if self.frontend is None or not upgrade.waits:
+            return f"The new server has not come up within {START_LIMIT:g} seconds."
+        return (
+            f"The server has not handed over within {HAND_OVER_LIMIT:g} seconds, and goes on. If it does not answer, "
+            f"end it by kill -9 {self.frontend.pid}: another one takes its workers over."
+        )
 
     # -- ends --
 
@@ -218,7 +228,7 @@ class Succession:
     def due(self) -> int | None:
         """Do what is due. Returns the exit code at the end."""
         if self.upgrade is not None and self.upgrade.seconds_left == 0:
-            self.upgrade.give_up(f"The new server has not come up within {START_LIMIT:g} seconds.")
+            self.upgrade.give_up(self._why_late(self.upgrade))
             self.upgrade = None
         if self.leaving is not None and not self.leaving.seconds_left:
             self.leaving.signal(signal.SIGKILL)

@@ -15,6 +15,8 @@ from msx_frontend.supervision.wire import Message
 
 START_LIMIT = 600.0
 """Seconds in which the new frontend is to be ready to take over."""
+HAND_OVER_LIMIT = 120.0
+"""Seconds in which the frontend that serves is to hand over when it is told to: management calls have 30 of them."""
 
 
 class Upgrade:
@@ -37,7 +39,8 @@ class Upgrade:
         """Workers that are replaced, by pid."""
         self.waits = False
         """The new frontend is ready to take over."""
-        self._command, self._limit = command, time.monotonic() + START_LIMIT
+        self._command = command
+        self._limit: float | None = time.monotonic() + START_LIMIT
         self._report, write = os.pipe()
         os.set_blocking(self._report, False)  # a process that it has started may hold the other end
         try:
@@ -50,8 +53,19 @@ class Upgrade:
 
     @property
     def seconds_left(self) -> float | None:
-        """Until it has taken too long to start; None once it is ready."""
-        return None if self.waits else max(self._limit - time.monotonic(), 0.0)
+        """Until it has taken too long to start, or the frontend that serves to hand over."""
+        return None if self._limit is None else max(self._limit - time.monotonic(), 0.0)
+
+    def ready(self) -> None:
+        self.waits, self._limit = True, None
+
+    def told(self) -> None:
+        """The frontend that serves is told to leave."""
+        self._limit = self._limit or time.monotonic() + HAND_OVER_LIMIT
+
+    def follows(self) -> None:
+        """The new frontend has the place of the one before."""
+        self._limit = None
 
     def succeeded(self, notice: str = "") -> None:
         """`notice`: what else its command tells the user."""

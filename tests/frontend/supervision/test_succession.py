@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.supervision import upgrade
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.succession import Succession
+from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import VERSION, close_all, receive
 
 
@@ -121,6 +123,30 @@ def test_a_frontend_that_starts_is_not_told_to_leave(server: Server) -> None:
     assert second.signals == []
     server.frontend_started(second)
     assert second.signals == [signal.SIGUSR2]
+
+
+def test_a_frontend_that_does_not_hand_over_goes_on(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its loop hangs, say: the command hears that, and another upgrade can be ordered."""
+    told: list[str] = []
+    monkeypatch.setattr(Upgrade, "_answer", lambda self, message: told.append(message["refused"]))
+    monkeypatch.setattr(upgrade, "HAND_OVER_LIMIT", 0.0)
+    first, upgraded = server.serve(), server.order()
+    server.turn_asked(upgraded)
+    assert first.signals == [signal.SIGUSR2]
+    assert server.due() is None
+    assert told[0].startswith("The server has not handed over within")
+    assert upgraded.signals == [signal.SIGKILL]
+    assert (server.now, server.refusal()) == (first, "")
+
+
+def test_a_frontend_that_has_its_turn_is_not_late(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upgrade, "HAND_OVER_LIMIT", 0.0)
+    first, upgraded = server.serve(), server.order()
+    server.turn_asked(upgraded)
+    server.handed_over(first, 5.0, []).close()
+    assert server.due() is None
+    assert (server.now, upgraded.signals) == (upgraded, [])
+    server.frontend_started(upgraded)
 
 
 def test_a_start_that_ends_with_0_is_no_end_of_the_server(server: Server) -> None:

@@ -40,7 +40,7 @@ def test_a_frontend_that_does_not_come_up_is_given_up(tmp_path: Path, monkeypatc
 def test_one_that_is_ready_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrade, "START_LIMIT", 0.0)
     one = Upgrade(program(tmp_path, "time.sleep(60)"), [], {}, None, "REPORTS")
-    one.waits = True
+    one.ready()
     assert one.seconds_left is None
     one.give_up("")
 
