@@ -56,7 +56,7 @@ class StartedPlan(NamedTuple):
 
 class Lane:
     """Deltas are made while the next step runs, if the runner `overlaps`. A text that a stop string ends may therefore
-    be in one more step, whose logits are ignored.
+    be in one more step, whose logits are ignored; else they are made before it is planned.
 
     Where tokens are chosen on the device, the next step is started before they are read: it takes them from there, so
     that the device does not wait for the host between two steps. Then a text that any token ends is in one more step.
@@ -71,8 +71,9 @@ class Lane:
 
     async def work(self) -> None:
         while not self._state.over:
+            if self._state.drafter is not None or not self._overlaps:
+                self._publish()  # a text that a stop string ends is in no further step
             if self._state.drafter is not None:
-                self._publish()
                 self._state.drafter.prepare(self._state.scheduler.running)
             plan = self._next()
             if plan is not None:
@@ -102,8 +103,6 @@ class Lane:
                 self._state.jobs[sequence.request].begin(sequence, time.monotonic())
 
     async def _step(self, plan: StepPlan) -> None:
-        if not self._overlaps:
-            self._publish()
         start = time.perf_counter()
         started = StartedPlan(plan, self._run(plan.step), start)
         self._publish()

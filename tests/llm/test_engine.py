@@ -669,3 +669,18 @@ def test_the_ids_of_the_prompt(stream: bool) -> None:
         assert not (await answer(harness, asked))[0].prompt_ids
 
     play(scene)
+
+
+def test_a_turn_goes_on_behind_one_that_a_stop_string_ended() -> None:
+    """A state cannot go back, so that the text must be in no further step."""
+    prompt, text = ascii_prompt(3)
+
+    async def scene(harness: EngineHarness) -> None:
+        deltas = await answer(harness, request(prompt, 30, stop=(text[1:],)))
+        assert deltas[-1].finish_reason == "stop"
+        said = [*prompt, *ids(deltas)]
+        again = await answer(harness, request([*said, 5, 6], 2))
+        assert again[-1].usage is not None
+        assert again[-1].usage.cached == len(said) - 1
+
+    play(scene, states=True, overlaps=False)
