@@ -66,6 +66,11 @@ class BatchRun:
         return self._pass is not None and self._pass.is_busy
 
     @property
+    def is_stalled(self) -> bool:
+        """See LinePass."""
+        return self._pass is not None and self._pass.is_stalled
+
+    @property
     def head(self) -> BatchHead:
         """How it stands now."""
         head, writer = self.batch.head, self._writer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -29,6 +30,8 @@ POLL = 0.02
 """Seconds until a line that found no room is tried again, and no other line of its batch has ended."""
 LOOK = 1.0
 """Seconds between two looks whether the batch is to stop."""
+STALLED = 60.0
+"""Seconds in which a batch whose lines find no room gets no outcome: then it takes no other batch's place."""
 STREAMS = "stream: a line of a batch is answered whole; leave it out, or set it to false."
 
 
@@ -65,10 +68,17 @@ class LinePass:
         self._again: deque[LineTry] = deque()
         self._changed = asyncio.Event()
         self._is_over = False
+        self._moved = time.monotonic()
+        """When a line had an outcome last."""
 
     @property
     def is_busy(self) -> bool:
         return bool(self._running) or self._writer.is_busy
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether none of its lines has run for a while: their model has no room, sleeps or is gone."""
+        return not self._running and time.monotonic() - self._moved >= STALLED
 
     async def run(self, stops: Callable[[], bool]) -> None:
         """Returns when all lines have an outcome that is on the disk, or when `stops` says so; then those that run are
@@ -148,6 +158,7 @@ class LinePass:
         if one.goes_on(error):
             self._later[one] = asyncio.get_running_loop().call_later(one.wait(), self._try_again, one)
         else:
+            self._moved = time.monotonic()
             self._writer.add_later(partial(answered, one.line.custom_id, sink.id, reply), len(reply.body))
         self._changed.set()
 

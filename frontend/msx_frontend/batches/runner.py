@@ -33,6 +33,8 @@ LOOK_EVERY = 60.0
 """Seconds between two looks for batches that another server has made."""
 AT_ONCE, AT_ONCE_OF_OWNER = 16, 8
 """Batches that run at a time, and those of one owner: each knows its lines."""
+WITH_STALLED = 4
+"""How many times as many there are with those that are stalled."""
 READERS = 2
 """Threads that read and check inputs: files of many lines hold up other inputs, and nothing else."""
 
@@ -185,10 +187,13 @@ class Batches:
 
     def _next(self) -> None:
         """Begin batches while there is a place."""
-        while self._runs is not None and not self._is_paused and len(self._active) < AT_ONCE:
-            running = Counter(run.batch.owner for run in self._active.values())
-            id = self._queue.take({owner for owner, count in running.items() if count >= AT_ONCE_OF_OWNER})
-            if id is None:
+        while self._runs is not None and not self._is_paused:
+            every = [run.batch.owner for run in self._active.values()]
+            moving = [run.batch.owner for run in self._active.values() if not run.is_stalled]
+            if len(moving) >= AT_ONCE or len(every) >= AT_ONCE * WITH_STALLED:
+                return
+            busy = _with_all(moving, AT_ONCE_OF_OWNER) | _with_all(every, AT_ONCE_OF_OWNER * WITH_STALLED)
+            if (id := self._queue.take(busy)) is None:
                 return
             if (batch := self.book.open_one(id)) is not None:
                 self._start(batch)
@@ -219,3 +224,8 @@ class Batches:
 
     def _may_start(self) -> bool:
         return not self._is_paused
+
+
+def _with_all(owners: list[str], most: int) -> set[str]:
+    """Those who have as many as one may."""
+    return {owner for owner, count in Counter(owners).items() if count >= most}

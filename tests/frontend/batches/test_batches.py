@@ -579,3 +579,26 @@ def test_batches_run_some_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             assert ([one["id"] for one in listed["data"]], listed["has_more"]) == ([ids[2], ids[1]], True)
 
     run(test())
+
+
+def test_a_batch_without_room_for_its_lines_leaves_its_place_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its model sleeps, say, for as long as its window."""
+    monkeypatch.setattr("msx_frontend.batches.runner.AT_ONCE_OF_OWNER", 1)
+
+    async def test() -> None:
+        async with serving(tmp_path) as served:
+            served.room.is_wanted = True
+            ids = [await served.begun(row("a")) for _ in range(6)]
+            await until(lambda: served.batches._active[ids[0]]._pass is not None)
+            served.batches._next()
+            assert list(served.batches._active) == ids[:1]
+            monkeypatch.setattr("msx_frontend.batches.line_pass.STALLED", 0.0)
+            for count in (2, 3, 4, 4):
+                served.batches._next()
+                assert list(served.batches._active) == ids[:count]
+                last = served.batches._active[ids[count - 1]]
+                await until(lambda run=last: run.is_stalled)  # type: ignore[misc]
+
+    run(test())
