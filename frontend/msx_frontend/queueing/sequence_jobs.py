@@ -3,6 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Iterable
+from itertools import accumulate
 
 from msx_core.config import ModelConfig
 from msx_core.methods import METHOD
@@ -17,6 +18,9 @@ from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.refusals import Refusals
 from msx_frontend.queueing.sequences import Sequence, Sequences
 from msx_frontend.workers.handed_group import HandedSequence
+
+ROOM = 1 << 20
+"""Characters of the names of sequences that another frontend hears of."""
 
 
 class SequenceJobs:
@@ -100,12 +104,19 @@ class SequenceJobs:
     # -- another frontend --
 
     def hand_over(self, group: BatchTarget) -> list[HandedSequence]:
-        """Let it have the sequences whose state the group has."""
-        return [self.open.hand_over(sequence) for sequence in self.open if sequence.group is group]
+        """Let it have the sequences whose state the group has, and know those that have ended. Clients choose names:
+        the longest are forgotten where there is no room for all."""
+        ordered = sorted((one for one in self.open if one.group is group), key=lambda one: len(one.id))
+        every = [*map(self.open.hand_over, ordered), *self.open.recently_ended()]
+        room = accumulate(len(one.id) for one in every)
+        return [one for one, size in zip(every, room, strict=True) if size <= ROOM]
 
     def take_over(self, group: BatchTarget, handed: Iterable[tuple[HandedSequence, list[Job]]]) -> None:
         """Go on with those of the frontend before this one, of which these jobs run."""
         for one, running in handed:
+            if one.ended:
+                self.open.remember(one)
+                continue
             sequence = self.open.take_over(one, group, running)
             self._at_work[sequence] = None
             for job in running:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import islice
 
 from msx_core.config import ModelConfig
 from msx_frontend.job import Job
@@ -14,6 +15,9 @@ from msx_frontend.workers.handed_group import HandedSequence
 
 REMEMBERED = 10_000
 """How many ended sequences are remembered, so that late requests hear the reason."""
+
+HANDED_ON = 1000
+"""How many of them another frontend hears of."""
 
 LOST = "the server or its worker was restarted, and does not know it any more"
 
@@ -105,6 +109,16 @@ class Sequences:
         self._stop_timers(sequence)
         left = None if timer is None else max(timer.when() - self._loop.time(), 0.0)
         return HandedSequence(sequence.id, left, sequence.closing, [job.number for job in sequence.running])
+
+    def recently_ended(self) -> list[HandedSequence]:
+        """The sequences that ended last, which another frontend remembers, too."""
+        newest = islice(reversed(self._ended.items()), HANDED_ON)
+        return [HandedSequence(id, None, ended=why) for id, why in newest]
+
+    def remember(self, handed: HandedSequence) -> None:
+        """It has ended in the other frontend."""
+        if handed.id not in self._open:
+            self._ended.setdefault(handed.id, handed.ended)
 
     def take_over(self, handed: HandedSequence, group: BatchTarget, running: list[Job]) -> Sequence:
         """Go on with it. Its idle time begins when the requests of the other frontend that run are answered."""

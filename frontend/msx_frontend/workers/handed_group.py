@@ -27,13 +27,15 @@ class HandedBatch(msgspec.Struct):
 
 
 class HandedSequence(msgspec.Struct):
-    """An open sequence whose state the group has. `left`: seconds until it is too old; None without such a limit.
-    `closing`: a request ends it. `running`: numbers of its jobs that are not answered yet."""
+    """An open sequence whose state the group has; or one that has `ended`, and why. `left`: seconds until it is too
+    old; None without such a limit. `closing`: a request ends it. `running`: numbers of its jobs that are not answered
+    yet."""
 
     id: str
     left: float | None
-    closing: bool
-    running: list[int]
+    closing: bool = False
+    running: list[int] = []
+    ended: str = ""
 
 
 class HandedGroup(msgspec.Struct):

@@ -11,7 +11,7 @@ from msx_core.config import ModelConfig
 from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import RequestCancelled, ServiceUnavailable, WorkerDied
 from msx_frontend.job import DESCRIBE, EXPLAIN, PREDICT, STREAM, Job
-from msx_frontend.queueing import sequences
+from msx_frontend.queueing import sequence_jobs, sequences
 from msx_frontend.queueing.dispatcher import Dispatcher
 from msx_frontend.workers.handed_group import HandedSequence
 from tests.frontend.jobs import error_of, make_job, sink_of
@@ -541,6 +541,33 @@ async def test_one_that_has_left_ends_by_no_time_limit() -> None:
     bench.finish(group)
     await asyncio.sleep(0.02)
     assert not bench.dispatcher.sequences.open.why_ended("a")
+
+
+@on_a_loop
+async def test_one_that_has_ended_is_known_to_the_next_frontend() -> None:
+    """Its state is gone there, too: a late request would get a wrong answer."""
+    first, group = Group(), Group()
+    before, after = Bench(first), Bench(group)
+    before.submit("a1", "a", "Seq-End")
+    before.finish(first)
+    assert before.dispatcher.sequences.open.why_ended("a")
+    take_over(after, group, *((one, []) for one in handed(before, first)))
+    after.refused("a2", "a", match="sequence a has ended: a request ended it")
+    assert len(after.dispatcher.sequences.open) == 0
+
+
+@on_a_loop
+async def test_long_names_leave_room_for_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequence_jobs, "ROOM", 20)
+    group = Group()
+    bench = Bench(group, max_num_sequence=9)
+    for id in ("x" * 18, "a", "b"):
+        bench.submit(f"{id}1", id)
+        bench.finish(group)
+    assert [one.id for one in handed(bench, group)] == ["a", "b", "x" * 18]
+    bench.submit("c1", "c")
+    bench.finish(group)
+    assert [one.id for one in handed(bench, group)] == ["a", "b", "c"]
 
 
 @on_a_loop
