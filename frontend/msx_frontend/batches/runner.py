@@ -227,5 +227,5 @@ class Batches:
 
 
 def _with_all(owners: list[str], most: int) -> set[str]:
-    """Those who have as many as one may."""
+    """Owners that have as many as one may."""
     return {owner for owner, count in Counter(owners).items() if count >= most}
