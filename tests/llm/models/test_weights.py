@@ -131,8 +131,8 @@ def test_the_text_part_of_a_model_of_pictures(tmp_path: Path, prefix: str, pictu
         name = f"{prefix}layers.1.self_attn.q_proj.weight"
         assert part.prefix == prefix
         assert np.array_equal(part.read(name), named[name])
-    save(tmp_path, named | {"audio_tower.weight": np.zeros(2, np.float32)})
-    with pytest.raises(HandlerLoadError, match=r"the model of config\.json has no tensor audio_tower\.weight"):
+    save(tmp_path, named | {"depth_tower.weight": np.zeros(2, np.float32)})
+    with pytest.raises(HandlerLoadError, match=r"the model of config\.json has no tensor depth_tower\.weight"):
         Checkpoint(tmp_path, config)
 
 

@@ -218,12 +218,11 @@ async def test_an_idle_connection_ends_once_the_client_knows() -> None:
 
 
 @in_loop
-async def test_a_connection_that_has_not_begun_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_connection_that_has_not_begun_ends_at_once() -> None:
     peer = Peer(silent=True)
     peer.protocol.shutdown()
     assert not peer.transport.ended, "its first bytes may be on their way"
-    monkeypatch.setattr(connection, "ON_ITS_WAY", 0)
-    peer.protocol.shutdown()
+    peer.protocol.shutdown(0)
     assert peer.transport.ended
     assert peer.transport.written == b""
 

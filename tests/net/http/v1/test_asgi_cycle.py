@@ -12,7 +12,6 @@ import pytest
 import uvicorn
 
 from msx_core.service_errors import WorkerDied
-from msx_net.connections import connection as any_connection
 from msx_net.http.v1.connection import Http1Connection
 from msx_net.http.v1.settings import Http1Settings
 from msx_net.http.wire import Message, Receive, Scope, Send, StreamBroken, read_body
@@ -212,14 +211,13 @@ def test_bytes_that_are_not_http_are_told_in_their_turn() -> None:
 
 
 @pytest.mark.parametrize("idle", [True, False])
-def test_a_shutdown(idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shutdown(idle: bool) -> None:
     async def test() -> None:
-        monkeypatch.setattr(any_connection, "ON_ITS_WAY", 0)
         connection, transport = connect(echo, None)
         connection.data_received(GET + GET if idle else POST % (2, b"") + b"a")
         await turns()
         assert not transport.closed
-        connection.shutdown()
+        connection.shutdown(0)
         assert transport.closed is idle
         if not idle:
             connection.data_received(b"b")
