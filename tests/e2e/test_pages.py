@@ -221,7 +221,10 @@ NOT_RUN = {
         "python -m benchmarks overhead": "takes minutes, and a machine that does nothing else",
         "python -m benchmarks all": "takes an hour, and a machine that does nothing else",
     },
-    "docs/benchmarks/engines.md": {"python -m benchmarks engines": "needs vLLM, and a machine that does nothing else"},
+    "docs/benchmarks/engines.md": {
+        "python -m benchmarks engines": "needs vLLM, and a machine that does nothing else",
+        "python -m benchmarks llm-operators": "needs a model's folder, and a machine that does nothing else",
+    },
     "docs/deploy.md": {
         "docker": "needs Docker's engine; tests/deploy runs what the image starts",
         "export": "for the command behind it",
