@@ -30,16 +30,19 @@ WARM_UP = 1_000_000
 PYTHON = "MSX_VLLM_PYTHON"
 MISSING = f"not measured: --python, or {PYTHON}, names no interpreter with vLLM and msx-serve (docs/interpreters.md)"
 
-
-@benchmark("engines")
-@click.option("--python", type=click.Path(exists=True, path_type=Path), envvar=PYTHON, help="Interpreter with vLLM.")
-@click.option(
+model_option = click.option(
     "--model",
     "folders",
     multiple=True,
     type=click.Path(exists=True, path_type=Path),
     help="A folder in Hugging Face's layout in place of a Llama of four layers with random weights; repeatable.",
 )
+"""The folders that `models` takes."""
+
+
+@benchmark("engines")
+@click.option("--python", type=click.Path(exists=True, path_type=Path), envvar=PYTHON, help="Interpreter with vLLM.")
+@model_option
 @click.option("--texts", multiple=True, default=TEXTS, type=click.IntRange(1, 256), help="At once; repeatable.")
 @click.option("--prompt", "prompts", multiple=True, default=PROMPTS, type=click.IntRange(1, 900), help="Tokens.")
 @click.option("--tokens", default=64, type=click.IntRange(2, 512), help="Of each text.")

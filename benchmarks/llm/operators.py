@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from benchmarks.cli.benchmark import benchmark, progress
-from benchmarks.engines.engines import models
+from benchmarks.engines.engines import model_option, models
 from benchmarks.llm.peer import Peer, peer
 from benchmarks.reports.figures import figure, median
 from benchmarks.reports.table import Report, Table
@@ -41,13 +41,7 @@ class StepTimes:
 
 
 @benchmark("llm-operators")
-@click.option(
-    "--model",
-    "folders",
-    multiple=True,
-    type=click.Path(exists=True, path_type=Path),
-    help="A folder in Hugging Face's layout in place of a Llama of four layers with random weights; repeatable.",
-)
+@model_option
 @click.option("--texts", multiple=True, default=(1, 4, 16), type=click.IntRange(1, 256), help="At once; repeatable.")
 @click.option("--prompt", "prompts", multiple=True, default=(32, 128), type=click.IntRange(2, 512), help="Tokens.")
 @click.option("--context", default=128, type=click.IntRange(64, 4096), help="Positions that texts attend to.")
