@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from operator import le
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -96,7 +97,7 @@ class ToldCounts:
         """A series that has counted less than before is another one."""
         key = now.name, tuple(now.labels)
         before = self._told.get(key, [])
-        same = len(before) == len(now.counts) and all(map(float.__le__, map(float, before), map(float, now.counts)))
+        same = len(before) == len(now.counts) and all(map(le, before, now.counts))
         more = [new - old for new, old in zip(now.counts, before, strict=True)] if same else now.counts
         if not any(more):
             return None
