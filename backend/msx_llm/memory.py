@@ -8,8 +8,8 @@ from msx_llm.kernels.devices import engine_device
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
-HOST_FRACTION, DEVICE_FRACTION = 0.25, 0.8
-"""The rest of the memory is for activations, buffers of collectives, and fragmentation."""
+HOST_FRACTION, DEVICE_FRACTION = 0.25, 0.9
+"""Parts of all memory. The rest of a device's is for graphs, buffers of collectives, and fragmentation."""
 MIB = 1 << 20
 
 
@@ -23,31 +23,34 @@ def stated_budget(config: ModelConfig, target: str) -> int | None:
     return int(memory_limit() * (config.cache_fraction or HOST_FRACTION)) // config.layout.ranks
 
 
-def measured_budget(config: ModelConfig, parallel: Parallel, weights: int) -> int:
-    """The part `cacheFraction` of what the device has free beside weights of this many bytes. All ranks use the
-    smallest budget of any rank, so that they hold the same texts. Raises HandlerLoadError."""
+def measured_budget(config: ModelConfig, parallel: Parallel, used: int) -> int:
+    """The part `cacheFraction` of the device's memory less `used` bytes, those of weights and the largest step; never
+    more than is free. All ranks use the smallest budget of any rank, so that they hold the same texts. Raises
+    HandlerLoadError."""
     import mindspore as ms
 
     from msx_sdk.mindspore import collectives
 
-    free = ms.Tensor([free_memory(ms, parallel.target, weights) // MIB], ms.int32)
-    least = collectives.all_reduce(free, parallel.world_group, "min")
-    return int(int(least.asnumpy()[0]) * MIB * (config.cache_fraction or DEVICE_FRACTION))
+    own = cache_memory(ms, parallel.target, used, config.cache_fraction or DEVICE_FRACTION)
+    least = collectives.all_reduce(ms.Tensor([own // MIB], ms.int32), parallel.world_group, "min")
+    return int(least.asnumpy()[0]) * MIB
 
 
-def free_memory(ms: Any, target: str, weights: int) -> int:
-    """Free bytes of this process's device. Weights that were read but not moved there yet count as used; memory that
+def cache_memory(ms: Any, target: str, used: int, fraction: float) -> int:
+    """Bytes for keys and values on this process's device. Of the `used` ones some may not be there yet; memory that
     MindSpore has reserved without using it counts as free. Raises HandlerLoadError."""
     properties = ms.hal.get_device_properties(0, target)  # the number is ignored: it is this process's device
     if properties is None or not properties.total_memory:
         raise HandlerLoadError(
             "the device does not say how much memory it has; give cacheMemory in model-config.yaml, in MiB for a rank"
         )
-    free: int = properties.free_memory + ms.runtime.memory_reserved() - max(ms.runtime.memory_allocated(), weights)
-    if free <= 0:
+    free: int = properties.free_memory + ms.runtime.memory_reserved() - max(ms.runtime.memory_allocated(), used)
+    own = min(int(properties.total_memory * fraction) - used, free)
+    if own < MIB:
         raise HandlerLoadError(
             f"the device has no memory left for keys and values: of {properties.total_memory // MIB} MiB, "
-            f"{properties.free_memory // MIB} are free, and the weights of this rank take {weights // MIB}; divide the "
-            "model over more ranks (parallelType), or keep other processes off the device"
+            f"{properties.free_memory // MIB} are free, this model may have the part cacheFraction: {fraction}, and "
+            f"weights and the largest step take {used // MIB} MiB on this rank; divide the model over more "
+            "ranks (parallelType), give a larger cacheFraction, or keep other processes off the device"
         )
-    return free
+    return own

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from msx_core.config import ModelConfig
-from msx_core.mindspore.runtime import keep_graphs
 from msx_llm.blocks import BlockPool
 from msx_llm.draft_loading import draft_weights
-from msx_llm.limits import EngineLimits, check_context, limits_of
-from msx_llm.memory import measured_budget, stated_budget
+from msx_llm.limits import check_context, limits_of
+from msx_llm.measured_plan import CacheBytes, MeasuredPlan, Plan
+from msx_llm.memory import stated_budget
 from msx_llm.models.config import DecoderConfig
 from msx_llm.paged import PagedPool
 from msx_llm.state_pool import StatePool
@@ -33,7 +31,7 @@ def planned(
     config: DecoderConfig,
     parallel: Parallel,
     drafting: DecoderConfig | None = None,
-) -> Callable[[int], EngineLimits]:
+) -> Plan:
     """The limits that fit beside the weights, computed before they are read unless the device must be asked.
     `drafting`: a second model on the first rank, whose cache holds the same tokens.
 
@@ -46,11 +44,5 @@ def planned(
     check_context(yaml, config.context)
     if (budget := stated_budget(yaml, parallel.target)) is not None:
         limits = limits_of(yaml, config.context, token, budget, text)
-        return lambda weights: limits
-
-    def measured(weights: int) -> EngineLimits:
-        limits = limits_of(yaml, config.context, token, measured_budget(yaml, parallel, weights + drafts), text)
-        keep_graphs(context, str(limits))  # which the device's memory may change from start to start
-        return limits
-
-    return measured
+        return lambda used: limits
+    return MeasuredPlan(context, yaml, parallel, config.context, CacheBytes(token, text), drafts)

@@ -1,13 +1,12 @@
 """Loads this rank's part of a model, and makes the runner that suits its device."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from msx_core.mindspore.loading import parameter_size, without_data
 from msx_llm.division import check_division, check_generates, own_layers
 from msx_llm.kernels.devices import engine_device
-from msx_llm.limits import EngineLimits
+from msx_llm.measured_plan import MeasuredPlan, Plan
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder
@@ -17,9 +16,6 @@ from msx_llm.models.parts import DecoderParts
 from msx_llm.models.weights import Checkpoint
 from msx_llm.steps import EngineRunner
 from msx_sdk.mindspore.parallel import Parallel
-
-Plan = Callable[[int], EngineLimits]
-"""The limits that fit beside weights of this many bytes."""
 
 
 def load_runner(
@@ -31,9 +27,10 @@ def load_runner(
     adapters: AdapterShape | None = None,
     chooses: bool = True,
 ) -> EngineRunner:
-    """Loads the weights first, because `plan` may ask the device how much memory they leave. `kernels`: others than
-    those of the device. `adapters`: room for them. `chooses`: tokens are chosen on the device if it can. Raises
-    HandlerLoadError if the model cannot be divided like this, or cannot generate."""
+    """Loads the weights first, because `plan` may ask the device how much memory they leave beside the largest step,
+    which is tried for that. `kernels`: others than those of the device. `adapters`: room for them. `chooses`: tokens
+    are chosen on the device if it can. Raises HandlerLoadError if the model cannot be divided like this, or cannot
+    generate."""
     check_generates(config)
     check_division(config, parallel)
     if kernels is None:
@@ -44,8 +41,11 @@ def load_runner(
     load = partial(_load, decoder, folder, config)
     load()
     decoder.set_train(False)
-    limits = plan(parameter_size(decoder))
-    runner: EngineRunner = parts.kernels.runner(LoadedDecoder(decoder, config, limits, parts, load), chooses)
+    used = parameter_size(decoder)
+    if isinstance(plan, MeasuredPlan):
+        trial = LoadedDecoder(decoder, config, plan.of_trial(used), parts, load)
+        used = max(used, parts.kernels.largest_step(trial, chooses))
+    runner: EngineRunner = parts.kernels.runner(LoadedDecoder(decoder, config, plan(used), parts, load), chooses)
     return runner
 
 

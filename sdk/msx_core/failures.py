@@ -19,6 +19,12 @@ _FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
 """The beginning of what MindSpore and pybind11 append to their messages: stacks in C++ and Python, the network's
 code."""
 
+_NO_MEMORY = re.compile(
+    r"out of memory|memory (isn't|is not) enough|alloc(ate)? (device )?memory failed|malloc device memory failed",
+    re.IGNORECASE,
+)
+"""The words of MindSpore 2.10's executors and memory pools, and of CANN and torch."""
+
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
@@ -58,7 +64,7 @@ def is_out_of_memory(error: BaseException) -> bool:
     """A MemoryError, or an error whose text says so: MindSpore and CANN raise RuntimeError, torch an error with
     "CUDA"."""
     text = text_of(error)
-    return isinstance(error, MemoryError) or "out of memory" in text.lower() or "CUDA" in text
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(text) is not None or "CUDA" in text
 
 
 def shortened(text: str, limit: int) -> str:

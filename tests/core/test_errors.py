@@ -37,6 +37,9 @@ def test_other_exceptions_are_503_with_their_name_text_and_traceback() -> None:
     [
         MemoryError(),
         RuntimeError("NPU Out of Memory: tried to allocate 2 GiB"),
+        RuntimeError("Device(id:0) memory isn't enough and alloc failed, kernel name: MatMul-op1, alloc size: 1024B."),
+        RuntimeError("Allocate memory failed, maybe device memory(device id: 0) is insufficient"),
+        RuntimeError("Malloc device memory failed, size[1024]"),
         ValueError("CUDA error: no kernel image"),
     ],
 )

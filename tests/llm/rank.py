@@ -33,7 +33,7 @@ def main() -> None:
     rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     info = ModelInfo("m", model_dir=folder, config=config, rank=rank, local_rank=rank, world_size=size)
     parallel = init_parallel(Context(info))
-    memory.free_memory = lambda ms, target, weights: (10 - parallel.rank) << 30
+    memory.cache_memory = lambda ms, target, used, fraction: (10 - parallel.rank) << 30
     whole = config["parallel"].get("expertParallel", False)
     found = {
         "budget": memory.measured_budget(ModelConfig(), parallel, 0),

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from msx_core.config import parse_model_config
-from msx_llm import handler, planning
+from msx_llm import handler, measured_plan
 from msx_llm.draft_loading import draft_weights
 from msx_llm.handler import TextGenerator
 from msx_llm.limits import EngineLimits
+from msx_llm.measured_plan import MeasuredPlan
 from msx_llm.memory import MIB
 from msx_llm.models.config import DecoderConfig
 from msx_llm.paged import PagedPool
@@ -54,8 +55,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         asked.append(weights)
         return MIB // 2
 
-    monkeypatch.setattr(planning, "measured_budget", measured)
-    monkeypatch.setattr(planning, "keep_graphs", lambda context, key: asked.append(key))
+    monkeypatch.setattr(measured_plan, "measured_budget", measured)
+    monkeypatch.setattr(measured_plan, "keep_graphs", lambda context, key: asked.append(key))
     return asked
 
 
@@ -71,6 +72,19 @@ def test_a_device_is_asked_beside_the_weights(tmp_path: Path, asked: list[Any]) 
     assert found.context == 512
     assert found.slots == MIB // 2 // (config.token_bytes(target="Ascend") * 512)
     assert asked == [1000, str(found)]
+
+
+def test_a_trial_is_planned_beside_the_weights_alone(tmp_path: Path, asked: list[Any]) -> None:
+    """Its graphs are not those that are kept, so that what these depend on is said once."""
+    config, said = read(tmp_path, num_key_value_heads=1, torch_dtype="float16"), list[str]()
+    context = Context(ModelInfo("m", model_dir=tmp_path))
+    context.report_progress = said.append
+    plan = planned(context, parse_model_config({})[0], config, Parallel(target="Ascend"))
+    assert isinstance(plan, MeasuredPlan)
+    found = plan.of_trial(1000)
+    assert found == plan(1000)
+    assert asked == [1000, 1000, str(found)]
+    assert said == ["trying the largest step"]
 
 
 @pytest.mark.parametrize("rank", [0, 1])

@@ -9,7 +9,7 @@ import pytest
 
 from msx_core.config import ConfigError, ModelConfig, parse_model_config
 from msx_llm import memory
-from msx_llm.memory import MIB, free_memory, measured_budget, stated_budget
+from msx_llm.memory import MIB, cache_memory, measured_budget, stated_budget
 from msx_sdk.errors import HandlerLoadError
 
 GIB = 1 << 30
@@ -49,41 +49,47 @@ def test_a_device_has_to_be_asked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "weights", "expected"),
+    ("state", "used", "expected"),
     [
-        ({"free": 60 * GIB}, 14 * GIB, 46 * GIB),  # read, but not on the device yet
-        ({"free": 46 * GIB, "reserved": 14 * GIB, "allocated": 14 * GIB}, 14 * GIB, 46 * GIB),
-        ({"free": 44 * GIB, "reserved": 16 * GIB, "allocated": 15 * GIB}, 14 * GIB, 45 * GIB),  # a pool of 16
-        ({"free": 20 * GIB, "reserved": 2 * GIB}, 14 * GIB, 8 * GIB),  # another process has much of it
+        ({"free": 63 * GIB}, 14 * GIB, 64 * GIB * 9 // 10 - 14 * GIB),  # read, but not on the device yet
+        ({"free": 49 * GIB, "reserved": 14 * GIB, "allocated": 14 * GIB}, 16 * GIB, 64 * GIB * 9 // 10 - 16 * GIB),
+        ({"free": 30 * GIB, "reserved": 16 * GIB, "allocated": 15 * GIB}, 14 * GIB, 31 * GIB),  # others have the rest
+        ({"free": 20 * GIB, "reserved": 2 * GIB}, 14 * GIB, 8 * GIB),
     ],
 )
-def test_what_a_device_has_beside_the_weights(state: dict[str, int], weights: int, expected: int) -> None:
-    assert free_memory(device(**state), "Ascend", weights) == expected
+def test_what_a_device_has_beside_weights_and_a_step(state: dict[str, int], used: int, expected: int) -> None:
+    """Of all its memory nine tenths, as far as they are free."""
+    assert cache_memory(device(**state), "Ascend", used, 0.9) == expected
 
 
-def test_a_device_that_is_full() -> None:
+@pytest.mark.parametrize(("free", "fraction"), [(8, 0.9), (63, 0.2)])
+def test_a_device_that_is_full(free: int, fraction: float) -> None:
     with pytest.raises(HandlerLoadError) as caught:
-        free_memory(device(free=8 * GIB), "Ascend", 14 * GIB)
-    assert "of 65536 MiB, 8192 are free, and the weights of this rank take 14336; divide the model" in str(caught.value)
+        cache_memory(device(free=free * GIB), "Ascend", 14 * GIB, fraction)
+    assert str(caught.value) == (
+        f"the device has no memory left for keys and values: of 65536 MiB, {free * 1024} are free, this model may have "
+        f"the part cacheFraction: {fraction}, and weights and the largest step take 14336 MiB on this rank; divide the "
+        "model over more ranks (parallelType), give a larger cacheFraction, or keep other processes off the device"
+    )
 
 
 @pytest.mark.parametrize("properties", [None, SimpleNamespace(total_memory=0, free_memory=0)])
 def test_a_device_that_says_nothing(properties: Any) -> None:
     silent = SimpleNamespace(hal=SimpleNamespace(get_device_properties=lambda number, target: properties))
     with pytest.raises(HandlerLoadError, match="the device does not say how much memory it has; give cacheMemory"):
-        free_memory(silent, "Ascend", 0)
+        cache_memory(silent, "Ascend", 0, 0.9)
 
 
 @pytest.mark.mindspore
-@pytest.mark.parametrize(("keys", "expected"), [({}, 0.8), ({"cacheFraction": 0.5}, 0.5)])
-def test_the_fraction_of_what_is_free(monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], expected: float) -> None:
+@pytest.mark.parametrize(("keys", "expected"), [({}, 0.9), ({"cacheFraction": 0.5}, 0.5)])
+def test_the_fraction_of_all_memory(monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], expected: float) -> None:
     pytest.importorskip("mindspore")
     from msx_sdk.mindspore import collectives
     from msx_sdk.mindspore.parallel import Parallel
 
     collectives.register("world", (0,))
-    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, target, weights: 50 * GIB - weights)
-    assert measured_budget(config(**keys), Parallel(target="Ascend"), 10 * GIB) == int(40 * GIB * expected)
+    monkeypatch.setattr("msx_llm.memory.cache_memory", lambda ms, target, used, part: int(50 * GIB * part) - used)
+    assert measured_budget(config(**keys), Parallel(target="Ascend"), 10 * GIB) == int(50 * GIB * expected) - 10 * GIB
 
 
 @pytest.mark.mindspore
@@ -97,8 +103,8 @@ def test_all_ranks_have_what_the_fullest_has(monkeypatch: pytest.MonkeyPatch) ->
         return ms.ops.minimum(tensor, ms.Tensor([30 * 1024], ms.int32))
 
     monkeypatch.setattr(collectives, "all_reduce", others)
-    monkeypatch.setattr("msx_llm.memory.free_memory", lambda ms, target, weights: 50 * GIB)
-    assert measured_budget(config(**TP2), Parallel(target="Ascend", tp_size=2), 0) == int(30 * GIB * 0.8)
+    monkeypatch.setattr("msx_llm.memory.cache_memory", lambda ms, target, used, part: 50 * GIB)
+    assert measured_budget(config(**TP2), Parallel(target="Ascend", tp_size=2), 0) == 30 * GIB
 
 
 def test_both_keys_are_one_too_many() -> None:

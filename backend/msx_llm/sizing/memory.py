@@ -34,6 +34,8 @@ class MemoryPlan:
         memory = peaks.memory // rank.world_size if device.shares_memory else peaks.memory
         adapters = 0 if self.adapters is None else adapter_bytes(self.config, rank, self.adapters)
         draft = 0 if rank.rank else self._draft(texts, context)
+        activations = activation_bytes(self.config, rank, texts, context, min(PREFILL[-1], context))
+        graphs = graph_bytes(self.config, rank)
         return RankSizing(
             rank=rank.rank,
             layers=len(own_layers(self.config, rank)),
@@ -41,10 +43,10 @@ class MemoryPlan:
             cache=cache_bytes(self.config, rank, texts, context),
             adapters=adapters,
             draft=draft,
-            activations=activation_bytes(self.config, rank, texts, context, min(PREFILL[-1], context)),
-            graphs=graph_bytes(self.config, rank),
+            activations=activations,
+            graphs=graphs,
             memory=memory,
-            reserve=_reserve(device, memory, weights + adapters + draft),
+            reserve=_reserve(device, memory, weights + adapters + draft, activations + graphs),
         )
 
     def fits(self, group: Parallel, texts: int, context: int) -> bool:
@@ -75,8 +77,8 @@ def first_ranks(group: Parallel) -> Iterator[Parallel]:
     return (replace(group, rank=group.peer(stage)) for stage in range(group.stages))
 
 
-def _reserve(device: EngineDevice, memory: int, weights: int) -> int:
-    """Bytes that the engine's own sizing keeps from the cache: see `llm.memory`."""
+def _reserve(device: EngineDevice, memory: int, weights: int, step: int) -> int:
+    """Bytes that the engine's own sizing keeps from the cache, those of the largest `step` included: see `memory`."""
     if device.shares_memory:
         return max(int(memory * (1 - HOST_FRACTION)) - weights, 0)
-    return int(max(memory - weights, 0) * (1 - DEVICE_FRACTION))
+    return memory - int(memory * DEVICE_FRACTION) + step

@@ -122,12 +122,13 @@ def cache_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: 
 
 
 def activation_bytes(config: DecoderConfig, parallel: Parallel, texts: int, context: int, chunk: int) -> int:
-    """An estimate of the largest step's: the states of one layer, and on the last stage the logits."""
+    """An estimate of the largest step's: the states of one layer, and on the last stage the logits, of a prompt all of
+    them where they are wanted."""
     heads = config.heads // parallel.tp_size
     widths = max(_layer_width(own, parallel) for own in config.variants)
     step = max(chunk, texts) * widths * itemsize(config, parallel.target)
     step += engine_device(parallel.target).scores_bytes(config, heads, chunk, texts, context)
-    return step + (2 * texts * config.vocab_size * 4 if parallel.last_stage else 0)
+    return step + (max(2 * texts, chunk) * config.vocab_size * 4 if parallel.last_stage else 0)
 
 
 def _layer_width(config: DecoderConfig, parallel: Parallel) -> int:

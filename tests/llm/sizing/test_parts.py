@@ -83,6 +83,14 @@ def test_an_npu_has_a_mask_of_each_window(tmp_path: Path) -> None:
     assert (one - half, two - one) == (5 * 513 * 16384, 5 * 513 * 32768)
 
 
+def test_all_logits_of_a_prompt_are_the_most(tmp_path: Path) -> None:
+    """Where a client wants them; else there are two rows of each text."""
+    config = read_config(folder_of(tmp_path, LLAMA_7B))
+    few, many, more = (activation_bytes(config, Parallel(), texts, 64, 64) for texts in (1, 32, 33))
+    assert few == many
+    assert more - many >= 2 * 32000 * 4
+
+
 def test_a_cpu_has_one_slot_more(tmp_path: Path) -> None:
     config = read_config(folder_of(tmp_path, LLAMA_7B))
     assert cache_bytes(config, Parallel(), 3, 100) == 4 * 128 * 32 * 2 * 4096 * 4

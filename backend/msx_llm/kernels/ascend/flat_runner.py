@@ -54,9 +54,16 @@ class FlatRunner:
     logits, the others arrays without rows."""
 
     def __init__(
-        self, decoder: Decoder, config: DecoderConfig, limits: EngineLimits, parts: DecoderParts, chooses: bool = True
+        self,
+        decoder: Decoder,
+        config: DecoderConfig,
+        limits: EngineLimits,
+        parts: DecoderParts,
+        chooses: bool = True,
+        blocks: int | None = None,
     ) -> None:
-        """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. Raises HandlerLoadError."""
+        """Takes a decoder with its weights. `chooses`: see `ChoosingRunner`. `blocks`: those of a runner that is only
+        for trials; None: as many as `limits` need. Raises HandlerLoadError."""
         check_capture(config, limits)
         self.overlaps = parts.parallel.target == "Ascend"
         self.chooses, self.follows = chooses, chooses and parts.parallel.stages == 1
@@ -70,7 +77,7 @@ class FlatRunner:
         self.block, self.blocks = self._tables.size, self._tables.blocks
         decoder.body.step.prepare(max(self.context, self.prefill_size + self.slots + 1))
         eager = parts.parallel.target != "Ascend"
-        self._graphs = FlatGraphs(decoder, config, (self.blocks, self.block), eager)
+        self._graphs = FlatGraphs(decoder, config, (blocks or self.blocks, self.block), eager)
         self._chosen = ChosenTokens(TokenChooser(self.vocab_size, eager), parts.parallel, self.slots, eager)
         self._capture = DecodeCapture(limits.capture_buckets)
         self._adapters = DeviceAdapters(decoder.body, config, self.slots) if parts.adapters is not None else None
@@ -129,15 +136,27 @@ class FlatRunner:
         for number, (name, (tokens, start, choices)) in enumerate(runs.items(), 1):
             report(f"{name} ({number} of {len(runs)})")
             chunks = [TokenChunk(0, start, tokens)]
-            choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
-            step = self._step(self._kinds.of(chunks), chunks, np.array([len(tokens) - 1]))
-            step = step._replace(arrays=nowhere(step.arrays))
-            self._run(step, choose if self.chooses and choices else None)()
+            self._try(self._kinds.of(chunks), chunks, np.array([len(tokens) - 1]), choices)
         for size in reversed(self._capture.sizes):
             report(f"decode of {size} texts, which is captured")
             step = self._filled(size, [TokenChunk(0, 1, (0,))], np.zeros(1, np.int32))
             for _ in range(CAPTURE_RUNS):
                 self._run(step._replace(arrays=nowhere(step.arrays)))()
+
+    def try_largest(self) -> None:
+        """Runs the largest steps that there may be, which keep nothing: as many tokens of a prompt and other texts as
+        one takes, at the end of a whole context, and a prompt whose logits are all wanted."""
+        tokens, last = min(self.prefill_size, self.context), self.context - 1
+        prompt = TokenChunk(0, self.context - tokens, (0,) * tokens)
+        others = [TokenChunk(slot, last, (0,)) for slot in range(1, self.slots)]
+        choices = [TokenChoice(temperature=1.0, frequency=1.0)] * self.slots
+        self._try(MIXED, [prompt, *others], np.arange(tokens - 1, tokens - 1 + self.slots), choices)
+        self._try(MIXED, [prompt], np.arange(tokens), ())
+
+    def _try(self, kind: int, chunks: Sequence[TokenChunk], rows: Array, choices: Sequence[TokenChoice]) -> None:
+        step = self._step(kind, chunks, rows)
+        choose = partial(self._chosen.choose, chunks=chunks, choices=choices)
+        self._run(step._replace(arrays=nowhere(step.arrays)), choose if self.chooses and choices else None)()
 
     def _start(self, chunks: Sequence[TokenChunk], rows: Array, choose: Choose | None = None) -> Finish:
         self._check(chunks)
