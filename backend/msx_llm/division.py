@@ -80,12 +80,20 @@ def _check_sizes(config: DecoderConfig, ranks: int) -> None:
             )
 
 
+def with_drafts(config: DecoderConfig, stages: int) -> DecoderConfig:
+    """The same with room for states behind drafted tokens, of steps that are on their way through so many stages."""
+    if config.delta is None:
+        return config
+    return msgspec.structs.replace(config, delta=msgspec.structs.replace(config.delta, drafts=stages))
+
+
 def check_forgets(named: str, config: DecoderConfig) -> None:
-    """Check that a model can take back tokens that it has read. Raises HandlerLoadError, in which it is `named` so."""
+    """Check that a small model can take back all tokens that it has drafted. Raises HandlerLoadError, in which it is
+    `named` so."""
     if config.delta is not None:
         raise HandlerLoadError(
-            f"{named} is a {config.model_type}, whose states do not forget a draft token that was wrong: leave "
-            "speculative out, or take another model"
+            f"{named} is a {config.model_type}, whose states do not forget draft tokens that were wrong: take another "
+            "model to write drafts, or speculative: {method: ngram}"
         )
 
 

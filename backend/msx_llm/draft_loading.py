@@ -20,8 +20,6 @@ ALONE = "alone"
 
 def draft_config(folder: Path, options: SpeculativeOptions | None, of: DecoderConfig) -> DecoderConfig | None:
     """The configuration of the small model; None if there is none. Raises HandlerLoadError."""
-    if options is not None:
-        check_forgets("speculative: the model", of)
     if options is None or options.method != "draft":
         return None
     own = draft_folder(folder, options)

@@ -263,13 +263,15 @@ class TextGenerator(TextGenerationHandler):
         engine_device(device_target(context)).prepare()
         self.parallel = init_parallel(context)  # sets MindSpore up, so it comes before what imports it
         self.stages, self.tensor_parallel = self.parallel.stages, self.parallel.tp_size
-        from msx_llm.division import with_whole_experts
+        from msx_llm.division import with_drafts, with_whole_experts
         from msx_llm.runner import load_runner
 
         engine_device(self.parallel.target).check()
         check_parsers(self.yaml)
         config = with_whole_experts(read_config(context.model_dir), self.yaml.parallel.expert_parallel)
         speculative = self._speculative()
+        if speculative is not None:
+            config = with_drafts(config, self.stages)
         drafting = draft_config(context.model_dir, speculative, config)
         plan = planned(context, self.yaml, config, self.parallel, drafting)
         context.report_progress("reading weights")

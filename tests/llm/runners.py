@@ -63,10 +63,12 @@ def make_runner(
     chooses: bool = True,
     whole: bool = False,
     graphs: bool = False,
+    drafts: bool = False,
 ) -> Any:
     """`whole`: each rank has some experts whole. `graphs`: of one rank on a CPU; without them its cells run as they
-    are, since compiling the graphs of a small model takes longer than a hundred steps. Ranks with others have them."""
-    from msx_llm.division import with_whole_experts
+    are, since compiling the graphs of a small model takes longer than a hundred steps. Ranks with others have them.
+    `drafts`: steps may have drafted tokens."""
+    from msx_llm.division import with_drafts, with_whole_experts
     from msx_llm.models.registry import read_config
     from msx_llm.runner import load_runner
     from msx_sdk.mindspore import collectives
@@ -77,6 +79,7 @@ def make_runner(
         collectives.register(parallel.world_group, (0,))
     folder = folder or GOLDENS / name
     config = with_whole_experts(read_config(folder), whole)
+    config = with_drafts(config, parallel.stages) if drafts else config
     return load_runner(folder, config, lambda weights: limits, parallel, kernels, adapters, chooses)
 
 

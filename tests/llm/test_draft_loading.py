@@ -52,11 +52,11 @@ def test_what_does_not_fit_is_refused(
 
 
 def test_states_do_not_forget_a_draft(tmp_path: Path) -> None:
-    small = "speculative.model: small is a qwen3_5_text, whose states do not forget a draft token that was wrong: leave"
+    """A small model writes more than are taken; the large one has a state behind each token of a step."""
+    small = "speculative.model: small is a qwen3_5_text, whose states do not forget draft tokens that were wrong: take"
     with pytest.raises(HandlerLoadError, match=small):
         draft_config(tmp_path, DRAFT, archive(tmp_path, model_type="qwen3_5_text"))
-    with pytest.raises(HandlerLoadError, match="speculative: the model is a qwen3_next, whose states do not forget"):
-        draft_config(tmp_path, SpeculativeOptions(), read(tmp_path, "qwen3_next"))
+    assert draft_config(tmp_path, SpeculativeOptions(), read(tmp_path, "qwen3_next")) is None
 
 
 @pytest.mark.parametrize("target", ["CPU", "Ascend"])

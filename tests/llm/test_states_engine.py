@@ -31,11 +31,14 @@ LAYERS: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    ms.runtime.launch_blocking()
+    return make_states(tmp_path_factory.mktemp("states") / "model")
+
+
+def make_states(folder: Path) -> Path:
     """Make a model whose state decides what follows."""
     from safetensors.numpy import load_file, save_file
 
-    ms.runtime.launch_blocking()
-    folder = tmp_path_factory.mktemp("states") / "model"
     make_wide("qwen3_next", folder, vocab_size=VOCAB, max_position_embeddings=512, **LAYERS)
     tensors = load_file(folder / "model.safetensors")
     for name, factor in {"0.linear_attn.out_proj": 8.0, "1.self_attn.o_proj": 4.0}.items():

@@ -33,6 +33,8 @@ class DeltaConfig(msgspec.Struct, frozen=True, kw_only=True):
     by_heads: bool = False
     """The files have one tensor for queries, keys, values and gates, and one for both rates, each head by head; else
     one for queries, keys and values."""
+    drafts: int = 0
+    """A step may have drafted tokens, which may be wrong: so many states more for each slot."""
 
     @property
     def queries(self) -> int:
@@ -59,8 +61,8 @@ class DeltaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> int:
-        """Numbers of both states that a slot has: the last one, and one of its beginning."""
-        return 2 * self.state
+        """Numbers of the states that a slot has: the last one, one of its beginning, and those of drafted tokens."""
+        return (2 + self.drafts) * self.state
 
     def divided(self, shards: int) -> "DeltaConfig":
         """The heads of one rank."""

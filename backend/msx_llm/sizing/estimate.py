@@ -7,7 +7,7 @@ import msgspec
 
 from msx_core.sizing import Sizing, SizingRequest, StepTime
 from msx_llm.adapters.weights import adaptable
-from msx_llm.division import check_division, check_forgets, check_generates, check_same_tokens
+from msx_llm.division import check_division, check_forgets, check_generates, check_same_tokens, with_drafts
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.limits import PREFILL
 from msx_llm.models.adapter_shape import AdapterShape
@@ -32,6 +32,8 @@ def estimate(request: SizingRequest) -> Sizing:
     target = product.device.target
     config, group = _config(request), group_of(request.parallel, target)
     check_division(config, group)
+    if request.draft is not None:
+        config = with_drafts(config, group.stages)
     context = _context(request, config)
     memory = MemoryPlan(config, product, _draft(request, config, context), _adapters(request, config))
     sizing = Sizing(
@@ -95,7 +97,6 @@ def _draft(request: SizingRequest, config: DecoderConfig, context: int) -> Decod
     draft = _read_draft(Path(request.draft))
     check_same_tokens("--draft: it", draft, config)
     check_forgets("--draft: it", draft)
-    check_forgets("--draft: the model", config)
     if context > draft.context:
         raise HandlerLoadError(f"--draft: it takes {draft.context} tokens: give --context of {draft.context} at most")
     return draft

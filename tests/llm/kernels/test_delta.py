@@ -84,6 +84,23 @@ def test_one_token_of_each_text() -> None:
         np.testing.assert_allclose(left[text].reshape(last.shape), last, atol=CLOSE)
 
 
+@pytest.mark.parametrize("counts", [(1, 1, 1), (4,), (3, 1, 2), (2, 5, 1)])
+def test_drafted_tokens_go_on_from_the_one_before(counts: tuple[int, ...]) -> None:
+    """Each leaves a state; texts do not see each other."""
+    from msx_llm.kernels.cpu.delta_state import DraftedRule
+
+    tokens, texts = sum(counts), np.repeat(np.arange(len(counts)), counts)
+    given = inputs(tokens)
+    states = np.random.default_rng(1).standard_normal((len(counts), HEADS, KEY, VALUE))
+    tensors = [ms.Tensor(it.astype(np.float32)) for it in (*given.values(), states[texts].reshape(tokens, -1))]
+    made, left = DraftedRule(KEY, VALUE, tokens)(*tensors, ms.Tensor((texts + 1).astype(np.int32)))
+    for row in range(tokens):
+        own = np.flatnonzero(texts[: row + 1] == texts[row])
+        wanted, last = defined({name: it[own] for name, it in given.items()}, states[texts[row]])
+        np.testing.assert_allclose(made.asnumpy()[row], wanted[-1], atol=CLOSE)
+        np.testing.assert_allclose(left.asnumpy()[row].reshape(last.shape), last, atol=CLOSE)
+
+
 def test_padding_leaves_a_state_as_it_is() -> None:
     given = inputs(70)
     given["decay"][41:] = given["rate"][41:] = 0
@@ -113,10 +130,18 @@ def test_an_inverse_of_any_size(size: int) -> None:
     np.testing.assert_allclose(found, np.linalg.inv(below + np.eye(size)), rtol=1e-4, atol=1e-4)
 
 
-def test_rows_of_states() -> None:
-    from msx_llm.kernels.cpu.states import PADDING, ZEROS, StateLayout
+def layout_of(slots: int, drafts: int = 0) -> Any:
+    from msx_llm.kernels.cpu.states import StateLayout
+    from msx_llm.models.delta import DeltaConfig
 
-    layout = StateLayout(3, kernel=4)
+    heads = {"key_heads": 1, "value_heads": 1, "key": KEY, "value": VALUE}
+    return StateLayout(DeltaConfig(**heads, kernel=4, layers=(True,), drafts=drafts), (slots,))
+
+
+def test_rows_of_states() -> None:
+    from msx_llm.kernels.cpu.states import PADDING, ZEROS
+
+    layout = layout_of(3)
     assert layout.size == 8
     before, after, valid, tail = layout.places([2], np.array([[0, 1, -1, -1]]))
     assert (before.tolist(), after.tolist()) == ([ZEROS], [6])
@@ -131,9 +156,7 @@ def test_rows_of_states() -> None:
 
 
 def test_rows_of_states_that_are_kept() -> None:
-    from msx_llm.kernels.cpu.states import StateLayout
-
-    layout = StateLayout(3, kernel=4)
+    layout = layout_of(3)
     layout.places([0], np.array([[0, 1, 2]]))
     assert layout.kept(0) == (2, 3)
     layout.places([0], np.array([[3]]))
@@ -143,3 +166,59 @@ def test_rows_of_states_that_are_kept() -> None:
     layout.forget()
     with pytest.raises(ValueError, match="slot 1 has no state"):
         layout.row(1, 3)
+
+
+def column(*positions: int) -> Any:
+    return np.array(positions)[:, None]
+
+
+def test_rows_of_drafted_tokens() -> None:
+    """The first token of a text moves its state, those behind it leave some in rows behind those of all slots."""
+    from msx_llm.kernels.cpu.states import PADDING, ZEROS
+
+    layout = layout_of(4, drafts=1)
+    assert layout.size == 2 + 4 * 2 + 4
+    layout.places([2], np.array([[0, 1, 2]]))
+    before, after, texts, _ = layout.places([2, 2, 2, None], column(3, 4, 5, -1))
+    assert before.tolist() == [6, 6, 6, ZEROS]
+    assert after.tolist() == [6, 10, 11, PADDING]
+    assert texts.tolist() == [1, 1, 1, 0]
+    assert [layout.row(2, length) for length in (4, 5, 6)] == [6, 10, 11]
+
+
+@pytest.mark.parametrize(("accepted", "row"), [(0, 6), (1, 10), (2, 11)])
+def test_a_text_goes_on_behind_any_drafted_token(accepted: int, row: int) -> None:
+    """Then the others are forgotten: the text has other tokens at their positions."""
+    layout = layout_of(4, drafts=1)
+    layout.places([2], np.array([[0, 1, 2]]))
+    layout.places([2, 2, 2, None], column(3, 4, 5, -1))
+    start = 4 + accepted
+    before, after, _, _ = layout.places([0, 2, None, None], column(0, start, -1, -1))
+    assert (before[1], after[1]) == (row, 6)
+    for length in {4, 5, 6} - {start + 1}:
+        with pytest.raises(ValueError, match="slot 2 has no state"):
+            layout.row(2, length)
+
+
+def test_drafts_take_over_the_oldest_rows() -> None:
+    """A row may be read in the step that writes it: all are read before."""
+    layout = layout_of(3, drafts=1)
+    layout.places([1, None, None], column(0, -1, -1))
+    layout.places([1, 1, 1], column(1, 2, 3))
+    before, after, _, _ = layout.places([1, 1, 1], column(4, 5, 6))
+    assert (before.tolist(), after.tolist()) == ([9] * 3, [4, 10, 8])
+    before, after, _, _ = layout.places([1, 1, None], column(7, 8, -1))
+    assert (before.tolist()[:2], after.tolist()[:2]) == ([8] * 2, [4, 9])
+
+
+def test_what_the_convolution_sees_of_drafted_tokens() -> None:
+    """Three earlier numbers of each of four rows are 0 to 11, the tokens themselves 12 to 15."""
+    layout = layout_of(4, drafts=1)
+    _, _, _, tail = layout.places([1, 1, 1, 0], column(0, 1, 2, 0))
+    assert tail.reshape(4, 4).T.tolist() == [[0, 1, 2, 12], [4, 5, 12, 13], [8, 12, 13, 14], [9, 10, 11, 15]]
+
+
+def test_a_text_of_one_slot_alone_has_no_drafts() -> None:
+    layout = layout_of(1, drafts=1)
+    before, after, texts, tail = layout.places([0], column(0))
+    assert [before.tolist(), after.tolist(), texts.tolist(), tail.tolist()] == [[0], [2], [True], [1, 2, 3]]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from msx_llm.adapters.weights import adaptable
-from msx_llm.division import check_division
+from msx_llm.division import check_division, with_drafts
 from msx_llm.kernels.devices import engine_device
 from msx_llm.models.weights import shapes
 from msx_sdk.errors import HandlerLoadError
@@ -106,4 +106,5 @@ def test_memory_of_tokens_and_of_texts(tmp_path: Path) -> None:
     assert config.text_bytes() == 6 * 2 * state * 4
     assert (config.token_bytes(stages=4), config.text_bytes(stages=4)) == (2 * 2 * 16 * 4, 2 * 2 * state * 4)
     assert config.text_bytes(shards=2) == config.text_bytes() // 2
+    assert with_drafts(config, 2).text_bytes() == config.text_bytes() * 2, "a state more for each stage"
     assert read(tmp_path).text_bytes() == 0

@@ -1,5 +1,6 @@
 """The delta rule in plain operators: token by token for a step of many texts, and in pieces of 64 tokens for a prompt,
-whose tokens are solved for together (Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule")."""
+whose tokens are solved for together (Yang et al. 2024, "Parallelizing Linear Transformers with the Delta Rule"), as
+drafted tokens are (`drafted_delta.py`)."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ class UnitInverse(nn.Cell):  # type: ignore[misc]
     """
 
     def __init__(self, size: int) -> None:
+        """`size`: P."""
         super().__init__()
         self.unit, self.product = Tensor(np.eye(size, dtype=np.float32)[None]), ops.BatchMatMul()
         self.levels = tuple(Tensor(level[None]) for level in levels(size))

@@ -14,6 +14,7 @@ from msx_core.mindspore.loading import fill, load_shards
 from msx_core.mindspore.weights import Weights, part
 from msx_llm.kernels.cpu.cells import FEW, HeadNorm, SiluGate
 from msx_llm.kernels.cpu.delta import PromptRule, TokenRule
+from msx_llm.kernels.cpu.drafted_delta import DraftedRule
 from msx_llm.kernels.cpu.slots import empty_cache
 from msx_llm.kernels.cpu.states import StateLayout
 from msx_llm.models.delta import DeltaConfig
@@ -24,11 +25,12 @@ EPS = 1e-6
 
 
 class ShortConvolution(nn.Cell):  # type: ignore[misc]
-    """Each number of a token is mixed with those of the tokens before it, and goes through a silu."""
+    """Each number of a token is mixed with those of the tokens before it, and goes through a silu. `drafted`: steps of
+    several texts may have several tokens of one."""
 
-    def __init__(self, channels: int, kernel: int) -> None:
+    def __init__(self, channels: int, kernel: int, drafted: bool = False) -> None:
         super().__init__()
-        self.kernel, self.channels = kernel, channels
+        self.kernel, self.channels, self.drafted = kernel, channels, drafted
         self.weight = Parameter(initializer("zeros", (kernel, channels), ms.float32), name="weight")
         self.taps, self.earlier = ops.Split(0, kernel), ops.Split(-1, kernel - 1)
         self.rows, self.columns, self.gather, self.tile = ops.Concat(0), ops.Concat(-1), ops.Gather(), ops.Tile()
@@ -38,7 +40,10 @@ class ShortConvolution(nn.Cell):  # type: ignore[misc]
         """x [T, channels] of as many texts as `before` has rows [B, (kernel - 1) * channels], tail: see `StateLayout`
         -> [T, channels], what the next step's tokens have before them"""
         tokens = x.shape[0]
-        if tokens == before.shape[0]:
+        if tokens == before.shape[0] and tokens > 1 and self.drafted:
+            seen = self.taps(self.gather(self.rows((before.reshape((-1, self.channels)), x)), tail, 0))
+            after = self.columns(seen[1:])
+        elif tokens == before.shape[0]:
             seen = (*self.earlier(before), x)
             after = self.columns((before[:, self.channels :], x))
         else:
@@ -86,7 +91,8 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         own = delta.divided(parallel.tp_size)
         self.own, self.group, self.whole, self.parallel = own, own.group, delta, parallel
         self.heads, self.value = own.value_heads, own.value
-        self.convolution = ShortConvolution(own.channels, own.kernel)
+        self.drafted = own.drafts > 0
+        self.convolution = ShortConvolution(own.channels, own.kernel, self.drafted)
         self.query_length, self.key_length = HeadLength(own.key, own.key**-0.5), HeadLength(own.key, 1.0)
         self.norm = HeadNorm(own.value, eps, ms.float32)
         self.growth = Parameter(initializer("zeros", (own.value_heads,), ms.float32), name="growth")
@@ -94,7 +100,7 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         self.token_rule, self.prompt_rule = TokenRule(own.key, own.value), PromptRule(own.key, own.value)
         self.scatter, self.gather, self.gate = ops.ScatterUpdate(), ops.EmbeddingLookup(), SiluGate()
         self.join, self.exp, self.log, self.tile = ops.Concat(-1), ops.Exp(), ops.Log1p(), ops.Tile()
-        self.sigmoid, self.relu, self.abs = ops.Sigmoid(), ops.ReLU(), ops.Abs()
+        self.sigmoid, self.relu, self.abs, self.minimum = ops.Sigmoid(), ops.ReLU(), ops.Abs(), ops.Minimum()
 
     def prepare(self, layout: StateLayout, name: str) -> None:
         """`name` differs for each layer: graphs know parameters by their names."""
@@ -102,21 +108,34 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         sizes = {"tail": (own.kernel - 1) * own.channels, "memory": own.value_heads * own.key * own.value}
         self.tail, self.memory = (empty_cache((layout.size, size), f"{name}.{it}") for it, size in sizes.items())
         self.caches = [self.tail, self.memory]
+        if self.drafted:
+            self.sizes = tuple(size for size in layout.sizes if size > 1)
+            self.drafted_rules = nn.CellList([DraftedRule(own.key, own.value, size) for size in self.sizes])
 
     def construct(self, qkv: Any, z: Any, b: Any, a: Any, step: Any) -> Any:
         """q, k, v [T, …] before the convolution, z [T, values], b, a [T, heads] of B texts -> [T, values]"""
-        before, after, valid, tail = step[1]
+        before, after, texts, tail = step[1]
         x, last = self.convolution(self.join(qkv), self.gather(self.tail, before, 0), tail)
         q, k, v = self.parts(x)
-        decay, rate = self.rates(b, a, valid)
+        decay, rate = self.rates(b, a, texts)
         state = self.gather(self.memory, before, 0)
-        if state.shape[0] == x.shape[0]:
+        if state.shape[0] == x.shape[0] and x.shape[0] > 1 and self.drafted:
+            made, state = self.several(q, k, v, decay, rate, state, texts)
+        elif state.shape[0] == x.shape[0]:
             made, state = self.token_rule(q, k, v, decay, rate, state)
         else:
             made, state = self.prompt_rule(q, k, v, decay, rate, state)
         made = ops.depend(made, self.scatter(self.tail, after, last))
         made = ops.depend(made, self.scatter(self.memory, after, state))
         return self.gate(z, self.norm(made.reshape((made.shape[0], -1))).reshape((made.shape[0], -1)))
+
+    def several(self, *inputs: Any) -> Any:
+        """By the `DraftedRule` of as many tokens."""
+        found: Any = None
+        for number, size in enumerate(self.sizes):
+            if size == inputs[0].shape[0]:
+                found = self.drafted_rules[number](*inputs)
+        return found
 
     def parts(self, x: Any) -> Any:
         """Queries and keys have the length 1, and queries the factor of scores; each has the heads of values."""
@@ -131,8 +150,9 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         tokens, _, size = x.shape
         return self.tile(ops.expand_dims(x, 2), (1, 1, self.group, 1)).reshape((tokens, self.heads, size))
 
-    def rates(self, b: Any, a: Any, valid: Any) -> Any:
+    def rates(self, b: Any, a: Any, texts: Any) -> Any:
         """The logarithm of what is kept of a state, and the share of what is new [T, heads]; both 0 for padding."""
+        valid = self.minimum(texts, 1) if self.drafted else texts
         valid = ops.expand_dims(valid.astype(ms.float32), 1)
         a = a + self.shift
         soft = self.relu(a) + self.log(self.exp(-self.abs(a)))

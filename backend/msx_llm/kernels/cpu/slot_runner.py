@@ -67,7 +67,7 @@ class SlotRunner:
         self._shapes = StepShapes(limits.slot_buckets, contexts, limits.prefill_buckets, extent, groups)
         self._angles = TextAngles(config, self.slots)
         decoder.body.step.prepare(extent(self.context))
-        self._states = None if config.delta is None else StateLayout(self.slots, config.delta.kernel)
+        self._states = None if config.delta is None else StateLayout(config.delta, limits.slot_buckets)
         caches = [layer.cache for layer in decoder.body.layers]
         self._nets = [it for it in caches if isinstance(it, SlotDeltaState)]
         self._keys = [it for it in caches if not isinstance(it, SlotDeltaState)]

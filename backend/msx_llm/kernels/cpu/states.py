@@ -1,4 +1,5 @@
-"""States of texts, for CPUs: two rows for each slot, of a fixed size: the last state, and one that is kept."""
+"""States of texts, for CPUs, in rows of a fixed size: of each slot the last one, and one that is kept; and those behind
+drafted tokens."""
 
 from __future__ import annotations
 
@@ -6,29 +7,43 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.models.kernels import Array
 
 ZEROS, PADDING, FIRST = 0, 1, 2
 """Rows: one that is never written, with which texts begin; one that takes the states of padding; that of slot 0."""
 ROWS = 2
-"""The rows of a slot."""
+"""The rows of a slot. Those of drafted tokens follow those of all slots."""
 
 
 class StateLayout:
-    """All ranks take the same steps, and know by them how many tokens each state has seen."""
+    """All ranks take the same steps, and know by them how many tokens each state has seen.
 
-    def __init__(self, slots: int, kernel: int) -> None:
-        """`kernel`: tokens that a convolution sees."""
-        self.size, self._kernel = FIRST + ROWS * slots, kernel
+    A drafted token may be wrong. The first token of a text in a step moves the slot's last state; those behind it leave
+    states in rows that later drafts take over, the oldest first: the text's next step says by its position behind
+    which of them it goes on.
+    """
+
+    def __init__(self, delta: DeltaConfig, sizes: Sequence[int]) -> None:
+        """`sizes`: texts of decoding steps; the largest one is the number of slots."""
+        self.sizes, self._kernel, slots = tuple(sizes), delta.kernel, sizes[-1]
+        self._rows_of_drafts = range(FIRST + ROWS * slots, FIRST + (ROWS + delta.drafts) * slots)
+        self.size = self._rows_of_drafts.stop
         """The number of rows."""
         self._lengths: dict[int, int] = {}
+        self._drafts: dict[int, tuple[int, int]] = {}
+        """The slot, and how many tokens were seen, of each row of drafts that somebody may need."""
+        self._next = 0
 
     def places(self, slots: Sequence[int | None], positions: Array) -> list[Array]:
         """The states of B texts that get the tokens at `positions` [B, P]; a position below 0, or the slot None, is
-        padding. -> rows [B] to read and to write, 1 for tokens and 0 for padding [B*P], and for one text with several
-        tokens the last ones that the next convolution sees [kernel - 1], counted from those before the step."""
+        padding. -> rows [B] to read and to write, the number of the text from 1 on for tokens and 0 for padding [B*P],
+        and what the convolution sees: for one text with several tokens the last ones that the next step sees
+        [kernel - 1], counted from those before the step; where tokens may be drafted, see `_seen`."""
         counts = (positions >= 0).sum(-1)
         steps = list(zip(slots, positions[:, 0].tolist(), counts.tolist(), strict=True))
+        if self._rows_of_drafts and positions.shape[1] == 1 and len(slots) > 1:
+            return self._with_drafts([(slot, start) for slot, start, _ in steps])
         before = [ZEROS if slot is None or start <= 0 else self.row(slot, start) for slot, start, _ in steps]
         after = [
             self._moved(slot, start + count) if slot is not None and count else PADDING for slot, start, count in steps
@@ -41,6 +56,9 @@ class StateLayout:
         first = FIRST + ROWS * slot
         for row in range(first, first + ROWS):
             if self._lengths.get(row) == length:
+                return row
+        for row, held in self._drafts.items():
+            if held == (slot, length):
                 return row
         raise ValueError(f"slot {slot} has no state behind {length} tokens")
 
@@ -62,8 +80,42 @@ class StateLayout:
     def forget(self) -> None:
         """The memory has lost all states."""
         self._lengths.clear()
+        self._drafts.clear()
+
+    def _with_drafts(self, steps: Sequence[tuple[int | None, int]]) -> list[Array]:
+        """`places` of one token a row: a slot that comes again has drafted tokens there, which follow each other. All
+        rows are read before any is written."""
+        texts = {slot: number for number, slot in enumerate(dict.fromkeys(slot for slot, _ in steps), 1)}
+        first = dict(reversed(steps))
+        before = {slot: ZEROS if slot is None or start <= 0 else self.row(slot, start) for slot, start in first.items()}
+        after = [self._written(slot, start, start == first[slot]) for slot, start in steps]
+        numbers = [0 if slot is None else texts[slot] for slot, _ in steps]
+        return [np.array([before[slot] for slot, _ in steps]), np.array(after), np.array(numbers), self._seen(steps)]
+
+    def _written(self, slot: int | None, start: int, first: bool) -> int:
+        if slot is None:
+            return PADDING
+        if first:
+            return self._moved(slot, start + 1)
+        row = self._rows_of_drafts[self._next % len(self._rows_of_drafts)]
+        self._next += 1
+        self._drafts[row] = slot, start + 1
+        return row
+
+    def _seen(self, steps: Sequence[tuple[int | None, int]]) -> Array:
+        """Tokens that the convolution sees at each row [kernel * B], those of one place in it after the other: numbers
+        among the earlier ones that the rows have, `kernel - 1` each, and behind these the tokens of the step."""
+        earlier, own = self._kernel - 1, dict[int | None, list[int]]()
+        seen = []
+        for row, (slot, _) in enumerate(steps):
+            tokens = own.setdefault(slot, [])
+            tokens.append(len(steps) * earlier + row)
+            begun = tokens if slot is not None else tokens[-1:]
+            seen.append([*range(row * earlier, (row + 1) * earlier), *begun][-self._kernel :])
+        return np.array(seen).T.ravel()
 
     def _moved(self, slot: int, length: int) -> int:
         last = FIRST + ROWS * slot
         self._lengths[last] = length
+        self._drafts = {row: held for row, held in self._drafts.items() if held[0] != slot}
         return last
