@@ -87,7 +87,7 @@ def test_one_token_of_each_text() -> None:
 @pytest.mark.parametrize("counts", [(1, 1, 1), (4,), (3, 1, 2), (2, 5, 1)])
 def test_drafted_tokens_go_on_from_the_one_before(counts: tuple[int, ...]) -> None:
     """Each leaves a state; texts do not see each other."""
-    from msx_llm.kernels.cpu.delta_state import DraftedRule
+    from msx_llm.kernels.cpu.drafted_delta import DraftedRule
 
     tokens, texts = sum(counts), np.repeat(np.arange(len(counts)), counts)
     given = inputs(tokens)
@@ -134,7 +134,7 @@ def layout_of(slots: int, drafts: int = 0) -> Any:
     from msx_llm.kernels.cpu.states import StateLayout
     from msx_llm.models.delta import DeltaConfig
 
-    heads = {"key_heads": 1, "value_heads": 1, "key": KEY, "value": VALUE}
+    heads: dict[str, Any] = {"key_heads": 1, "value_heads": 1, "key": KEY, "value": VALUE}
     return StateLayout(DeltaConfig(**heads, kernel=4, layers=(True,), drafts=drafts), (slots,))
 
 
