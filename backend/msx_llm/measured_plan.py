@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from msx_core.config import ModelConfig
 from msx_core.mindspore.runtime import keep_graphs
+from msx_llm.kernels.device import EngineDevice
+from msx_llm.kernels.devices import engine_device
 from msx_llm.limits import EngineLimits, limits_of
 from msx_llm.memory import measured_budget
 from msx_sdk import Context
@@ -37,6 +39,11 @@ class MeasuredPlan:
     longest: int
     cache: CacheBytes
     drafts: int
+
+    @property
+    def device(self) -> EngineDevice:
+        """The device that is asked."""
+        return engine_device(self.parallel.target)
 
     def __call__(self, used: int) -> EngineLimits:
         """Raises HandlerLoadError."""

@@ -44,7 +44,7 @@ def load_runner(
     used = parameter_size(decoder)
     if isinstance(plan, MeasuredPlan):
         trial = LoadedDecoder(decoder, config, plan.of_trial(used), parts, load)
-        used = max(used, parts.kernels.largest_step(trial, chooses))
+        used = max(used, plan.device.largest_step(trial, chooses))
     runner: EngineRunner = parts.kernels.runner(LoadedDecoder(decoder, config, plan(used), parts, load), chooses)
     return runner
 

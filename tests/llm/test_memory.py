@@ -58,7 +58,7 @@ def test_a_device_has_to_be_asked() -> None:
     ],
 )
 def test_what_a_device_has_beside_weights_and_a_step(state: dict[str, int], used: int, expected: int) -> None:
-    """Of all its memory nine tenths, as far as they are free."""
+    """Nine tenths of all its memory, as far as they are free."""
     assert cache_memory(device(**state), "Ascend", used, 0.9) == expected
 
 

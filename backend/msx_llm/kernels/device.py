@@ -4,7 +4,7 @@ Nothing outside this package knows which kinds there are. Nothing here imports M
 """
 
 from collections.abc import Mapping
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.kernels import Kernels
@@ -49,6 +49,10 @@ class EngineDevice(Protocol):
 
     def cache_tokens(self, config: DecoderConfig, texts: int, context: int) -> int:
         """Tokens for which a cache of so many whole texts has memory. Raises HandlerLoadError."""
+
+    def largest_step(self, loaded: Any, chooses: bool) -> int:
+        """Bytes that the device holds at once, at most, while the largest steps of a `LoadedDecoder` are tried; 0 where
+        it does not say. Raises HandlerLoadError if they do not fit."""
 
     def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
         """Bytes of a layer's scores and masks in a step of so many tokens of a prompt, or so many texts. `heads`: those

@@ -180,9 +180,5 @@ class Kernels(Protocol):
         """The `EngineRunner` of a `LoadedDecoder` of these cells. `chooses`: tokens are chosen on the device, if it
         can. Raises HandlerLoadError."""
 
-    def largest_step(self, loaded: Any, chooses: bool) -> int:
-        """Bytes that the device holds at once, at most, while the largest steps of a `LoadedDecoder` are tried; 0 where
-        it does not say. Raises HandlerLoadError if they do not fit."""
-
     def tie(self, embedding: Any, head: Any) -> None:
         """Give the embedding the head's weight from now on, as the head lays it out and reads it."""

@@ -38,7 +38,7 @@ def test_what_does_not_fit_names_the_keys(tmp_path: Path) -> None:
     done = planned(folder_of(tmp_path, LLAMA_7B), "--texts", "64")
     assert done.exit_code == 1
     assert max(map(len, done.stdout.splitlines())) <= 80
-    for said in ("It does not fit.", "missing", "-> slotBuckets: [7]", "-> maxTotalTokens: 448", "tensorParallel: 8"):
+    for said in ("It does not fit.", "missing", "-> slotBuckets: [8]", "-> maxTotalTokens: 512", "tensorParallel: 8"):
         assert said in done.stdout
 
 

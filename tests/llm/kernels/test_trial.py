@@ -15,6 +15,7 @@ from msx_llm import measured_plan
 from msx_llm.measured_plan import CacheBytes, MeasuredPlan
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.errors import HandlerLoadError
+from msx_sdk.mindspore.parallel import Parallel
 from tests.llm.flat_models import TOKENS, emulation, make_flat
 from tests.llm.runners import eager, limits
 from tests.llm.wide_models import make_wide
@@ -74,7 +75,7 @@ def plan_of(asked: list[Any], monkeypatch: pytest.MonkeyPatch) -> MeasuredPlan:
     monkeypatch.setattr(measured_plan, "measured_budget", measured)
     keys = {"slotBuckets": [1, 4], "maxTotalTokens": 300, "maxBatchPrefillTokens": 64, "prefillBuckets": [32, 64]}
     yaml, context = parse_model_config(keys)[0], Context(ModelInfo("m", model_dir=Path("/")))
-    return MeasuredPlan(context, yaml, None, 512, CacheBytes(256, 0), 7)  # type: ignore[arg-type]
+    return MeasuredPlan(context, yaml, Parallel(target="Ascend"), 512, CacheBytes(256, 0), 7)
 
 
 def loaded(model: Path, plan: Any, chooses: bool = True) -> Any:
@@ -82,7 +83,6 @@ def loaded(model: Path, plan: Any, chooses: bool = True) -> Any:
     from msx_llm.models.registry import read_config
     from msx_llm.runner import load_runner
     from msx_sdk.mindspore import collectives
-    from msx_sdk.mindspore.parallel import Parallel
 
     parallel = eager(Parallel())
     collectives.register(parallel.world_group, (0,))

@@ -1,7 +1,7 @@
 """An Ascend NPU as the engine sees it."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msx_llm.kernels.ascend.blocks import block_size_of
 from msx_llm.kernels.ascend.delta import no_delta_nets
@@ -42,6 +42,11 @@ class AscendDevice:
         """Blocks, one of which belongs to no text."""
         size = block_size_of(config)
         return (1 + max(-(-texts * context // size), texts)) * size
+
+    def largest_step(self, loaded: Any, chooses: bool) -> int:
+        from msx_llm.kernels.ascend.trial import tried_memory
+
+        return tried_memory(loaded, chooses)
 
     def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
         """Attention has a mask of each window."""

@@ -19,7 +19,6 @@ from msx_llm.kernels.ascend.linear import EvenSplit, FlatEmbedding, FusedLinear,
 from msx_llm.kernels.ascend.quantised import QuantisedLinears, QuantisedRow
 from msx_llm.kernels.ascend.reduce import Reduce
 from msx_llm.kernels.ascend.sinks import SinkBlockAttention
-from msx_llm.kernels.ascend.trial import tried_memory
 from msx_llm.kernels.low_rank import AddedLowRank, FirstProducts
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.delta import DeltaConfig
@@ -141,9 +140,6 @@ class AscendKernels:
 
     def runner(self, loaded: LoadedDecoder, chooses: bool) -> FlatRunner:
         return FlatRunner(loaded.decoder, loaded.config, loaded.limits, loaded.parts, chooses)
-
-    def largest_step(self, loaded: LoadedDecoder, chooses: bool) -> int:
-        return tried_memory(loaded, chooses)
 
     def tie(self, embedding: Any, head: Any) -> None:
         embedding.weight = head.weight  # [vocabulary, width] in both

@@ -130,7 +130,7 @@ class SlotDeltaState(nn.Cell):  # type: ignore[misc]
         return self.gate(z, self.norm(made.reshape((made.shape[0], -1))).reshape((made.shape[0], -1)))
 
     def several(self, *inputs: Any) -> Any:
-        """By the `DraftedRule` of as many tokens."""
+        """Take the `DraftedRule` of as many tokens."""
         found: Any = None
         for number, size in enumerate(self.sizes):
             if size == inputs[0].shape[0]:

@@ -1,7 +1,7 @@
 """The CPU as the engine sees it."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msx_llm.kernels.cpu.extent import extent
 from msx_llm.kernels.device import DevicePeaks
@@ -33,6 +33,9 @@ class CpuDevice:
     def cache_tokens(self, config: DecoderConfig, texts: int, context: int) -> int:
         """There is one slot more, for padding."""
         return (texts + 1) * extent(context)
+
+    def largest_step(self, loaded: Any, chooses: bool) -> int:
+        return 0  # the cache is a part of the machine's memory, whatever steps take
 
     def scores_bytes(self, config: DecoderConfig, heads: int, tokens: int, texts: int, context: int) -> int:
         """Attention has a chunk's scores and mask for every position."""

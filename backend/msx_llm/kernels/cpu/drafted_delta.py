@@ -45,12 +45,12 @@ class DraftedRule(nn.Cell):  # type: ignore[misc]
         return self.turned(made), state.reshape((self.tokens, -1))
 
     def weights(self, sums: Any, alike: Any) -> Any:
-        """What is left, at each token, of those before it in its text [H, B, B]."""
+        """The share that is left, at each token, of those before it in its text [H, B, B]."""
         rows, columns = ops.expand_dims(sums, 2), ops.expand_dims(sums, 1)
         return self.exp(ops.minimum(rows - columns, 0.0)) * self.tile(ops.expand_dims(alike, 0), (sums.shape[0], 1, 1))
 
     def added(self, k: Any, new: Any, weights: Any) -> Any:
-        """What the tokens of a text until each one have added to its state [B*H, D, V]."""
+        """Add up what the tokens of a text have brought to its state, until each one [B*H, D, V]."""
         keys = self.tile(ops.expand_dims(k, 1), (1, self.tokens, 1, 1)) * ops.expand_dims(weights, 3)
         keys = keys.transpose((1, 0, 2, 3)).reshape((-1, self.tokens, self.key))
         return self.outer(keys, self.tile(new, (self.tokens, 1, 1)))

@@ -150,8 +150,5 @@ class CpuKernels:
     def runner(self, loaded: LoadedDecoder, chooses: bool) -> SlotRunner:
         return SlotRunner(*loaded)
 
-    def largest_step(self, loaded: LoadedDecoder, chooses: bool) -> int:
-        return 0  # the cache is a part of the machine's memory, whatever steps take
-
     def tie(self, embedding: Any, head: Any) -> None:
         embedding.weight, embedding.tied = head.weight, True
