@@ -61,7 +61,8 @@ class Server:
 
     @property
     def process(self) -> psutil.Process:
-        return psutil.Process(self.info["pid"])
+        """Its frontend. A server of --before may not tell it apart."""
+        return psutil.Process(self.info.get("frontend") or self.info["pid"])
 
     def family(self) -> list[psutil.Process]:
         """The server's process, then its workers'."""

@@ -28,6 +28,9 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The description of a running server, in `server.json` of its state folder."""
 
     pid: int
+    """The process that a signal ends: the supervisor, where there is one."""
+    frontend: int | None = None
+    """The process that answers; None from older servers."""
     model_store: str
     state_dir: str = ""
     """The state folder. Older servers write "": theirs is `.msx` in the model store."""
@@ -112,7 +115,8 @@ class Instance:
         when another server holds this folder."""
         state.make()
         self.state = state
-        self._pid_file, self._index = PidFile() if has_pid_file else None, _index()
+        self._has_pid_file, self._pid_file, self._index = has_pid_file, PidFile(), _index()
+        self._pid = os.getpid()
         self._left = False
         try:
             self._lock = os.open(state.lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -131,20 +135,26 @@ class Instance:
         if self._index is not None:
             sweep(self._index, "*")
 
+    @property
+    def _name(self) -> str:
+        """Name of its description in the index."""
+        return f"{self._pid}.json"
+
     def _others(self) -> list[InstanceInfo]:
         """Servers in the other default state folder: a server with `--ncs` has a folder of its own."""
         return running_in(path for path in usual_folders(self.state.model_store) if path != self.state.path)
 
     def publish(self, info: InstanceInfo) -> None:
         """Raises InstanceError."""
-        if self._pid_file is not None:
+        self._pid, self._pid_file = info.pid, PidFile(pid=info.pid)
+        if self._has_pid_file:
             self._pid_file.write()
         data = msgspec.json.format(msgspec.json.encode(info), indent=2)
         try:
             write_whole(self.state.info, data)
         except NotWritten as error:
             raise InstanceError(f"{error}.") from error
-        self._list(f"{info.pid}.json", data)
+        self._list(self._name, data)
 
     def _list(self, name: str, data: bytes) -> None:
         """Only a convenience for `--stop` and `--status`: some users do not have a home."""
@@ -156,11 +166,11 @@ class Instance:
 
     def leave(self) -> None:
         """Let another server have the folder, and describe itself there."""
-        if self._pid_file is not None:
+        if self._has_pid_file:
             self._pid_file.remove()
         if self._index is not None:
             with contextlib.suppress(OSError):
-                (self._index / f"{os.getpid()}.json").unlink(missing_ok=True)
+                (self._index / self._name).unlink(missing_ok=True)
         os.close(self._lock)
         self._left = True
 
@@ -168,11 +178,11 @@ class Instance:
         """Nothing where another server has the folder."""
         if self._left:
             return
-        for path in (self.state.info, self._index and self._index / f"{os.getpid()}.json"):
+        for path in (self.state.info, self._index and self._index / self._name):
             if path is not None:
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
-        if self._pid_file is not None:
+        if self._has_pid_file:
             self._pid_file.remove()
         os.close(self._lock)
 

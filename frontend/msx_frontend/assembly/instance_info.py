@@ -29,7 +29,8 @@ def instance_info(
     config, folder, output, tokens = context.config, context.folder, context.output, context.keys.tokens
     log_file = os.environ.get("MSX_LOG_FILE")
     return InstanceInfo(
-        pid=os.getpid(),
+        pid=os.getpid() if context.supervisor is None else context.supervisor.pid,
+        frontend=os.getpid(),
         model_store=str(folder.model_store),
         state_dir=str(folder.path),
         inference=addresses.inference,

@@ -21,10 +21,12 @@ class PidFile:
     """The file of this server, or of the first of several. A failure to write it is ignored, because MSX does not need
     it."""
 
-    def __init__(self, env: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, env: Mapping[str, str] = os.environ, pid: int | None = None) -> None:
+        """`pid` is the one that it names; None: that of this process."""
         # The module tempfile, whose order this is, would want to write there, and a disk may be full.
         folder = temporary_folder(env) or "/tmp"  # noqa: S108 - a link is not followed
         self.path = Path(folder) / NAME
+        self._pid = os.getpid() if pid is None else pid
 
     def write(self) -> None:
         if self._other_lives():
@@ -33,10 +35,10 @@ class PidFile:
             self.path.unlink(missing_ok=True)
             fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
             with open(fd, "w") as file:
-                file.write(str(os.getpid()))
+                file.write(str(self._pid))
 
     def remove(self) -> None:
-        if self._read() == os.getpid():
+        if self._read() == self._pid:
             with contextlib.suppress(OSError):
                 self.path.unlink()
 
@@ -61,7 +63,7 @@ class PidFile:
         return is_old and process.status() != psutil.STATUS_ZOMBIE  # which its parent may leave for long
 
     def _other_lives(self) -> bool:
-        return self.server() not in (None, os.getpid())
+        return self.server() not in (None, self._pid)
 
     def _read(self) -> int | None:
         with contextlib.suppress(OSError, ValueError):

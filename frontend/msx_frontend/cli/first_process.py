@@ -1,7 +1,9 @@
 """`--start` as a container's first process: a small parent that stays, hands signals on to the server, and reaps.
 
 The kernel gives orphans to process 1, drops the signals that it has no handlers for, and ends the container with it. So
-the server is its child, in the foreground.
+the server is its child, in the foreground. A supervisor does the same, and needs no parent.
+
+`python -m msx_frontend.cli.first_process ARGUMENTS` is the parent of `msx-serve --foreground ARGUMENTS`.
 """
 
 import contextlib
@@ -9,12 +11,26 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
+
+from msx_frontend.supervision.handled import HANDLED
 
 HANDED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 
 
 def is_first_process() -> bool:
     return os.getpid() == 1
+
+
+def begin() -> None:
+    """Let signals wait that come before there is a parent that hands them on."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+
+
+def become_parent(arguments: Sequence[str]) -> NoReturn:
+    """Let this process, which has read the configuration, become the small parent. Raises OSError."""
+    command = [sys.executable, "-m", "msx_frontend.cli.first_process", *arguments]
+    os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
 
 
 def run_below(arguments: Sequence[str]) -> int:
@@ -43,3 +59,7 @@ def _reaped(server: int) -> int | None:
             if ended[0] == server:
                 code = os.waitstatus_to_exitcode(ended[1])
     return 128 - code if code is not None and code < 0 else code
+
+
+if __name__ == "__main__":
+    sys.exit(run_below(sys.argv[1:]))

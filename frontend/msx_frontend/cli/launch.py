@@ -18,8 +18,11 @@ import click
 
 from msx_core.start_errors import StartError
 from msx_frontend.cli.console import CONSOLE_FD, copied_to_console, handed_on
+from msx_frontend.cli.first_process import become_parent, is_first_process
 from msx_frontend.cli.process_env import prepare_process
+from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, fork_frontend
+from msx_frontend.supervision.needed import lacks
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
@@ -57,8 +60,8 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
         )
     try:
         settings = _load_settings(options)
-        if settings.config.supervisor and beside is None and FRONTEND_FD not in os.environ:
-            _supervised(settings.config, options)
+        if beside is None and FRONTEND_FD not in os.environ:
+            settings = _below_parent(settings, options)
         if sys.stderr.isatty():  # where the log may go elsewhere
             _tell(settings)
         state = state_folder(settings.config)
@@ -73,11 +76,20 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     return 0
 
 
-def _supervised(config: ServerConfig, options: Options) -> None:
-    """Go on as the child of a supervisor, which this process becomes. Raises OSError."""
-    settings = [f"--keep-groups={config.keep_groups}", f"--once={READY_FD}", f"--always={CONSOLE_FD}"]
-    foreground = [] if "--foreground" in options.argv else ["--foreground"]
-    fork_frontend(settings, [*options.argv, *foreground])
+def _below_parent(settings: GivenSettings, options: Options) -> GivenSettings:
+    """Go on as the child of a supervisor, which this process becomes. Process 1 becomes another small parent where
+    there is to be none. Raises StartError, OSError."""
+    lack = lacks() if settings.config.supervisor else ""
+    if settings.config.supervisor and not lack:
+        fork_frontend([f"--once={READY_FD}", f"--always={CONSOLE_FD}"], ["--foreground", *options.argv])
+    elif lack and "supervisor" in settings.given:
+        raise SupervisorError(f"supervisor=true cannot be: this system {lack}. Set it to false.")
+    elif is_first_process():
+        become_parent(options.argv)
+    elif lack:
+        notice = f"there is no supervisor, because this system {lack}: workers end with a server that crashes"
+        return settings._replace(notices=[*settings.notices, notice])
+    return settings
 
 
 def _named(error: OSError, options: Options) -> str:

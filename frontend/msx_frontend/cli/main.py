@@ -10,7 +10,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from msx_frontend import __version__
-from msx_frontend.cli.first_process import is_first_process, run_below
+from msx_frontend.cli.first_process import begin, is_first_process, run_below
 from msx_frontend.cli.process_env import prepare_process
 
 COMPLETE = "_MSX_SERVE_COMPLETE"
@@ -219,7 +219,10 @@ def main(ctx: click.Context, /, **options: Any) -> None:
         sys.exit(_doctor(ctx, options))
     served = _served(ctx, action, options, flags)
     if action == "start" and is_first_process():
-        sys.exit(run_below(sys.argv[1:]))
+        if served is not None or options["script"] is not None:
+            sys.exit(run_below(sys.argv[1:]))
+        begin()
+        options["foreground"] = True
     from msx_frontend.cli import commands
     from msx_frontend.cli.options import Options
 

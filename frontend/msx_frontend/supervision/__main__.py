@@ -1,13 +1,16 @@
-"""`python -m msx_frontend.supervision --keep-groups SECONDS [OPTIONS] -- ARGUMENTS`
+"""`python -m msx_frontend.supervision [OPTIONS] -- msx-serve ARGUMENTS`
 
-Becomes the supervisor of `msx-serve ARGUMENTS`. Options `--once NAME` and `--always NAME` name variables whose values
-are inherited descriptors; `--frontend PID:FD` is a child of this process already, and the connection to it.
+Becomes the supervisor of this server. Options `--once NAME` and `--always NAME` name variables whose values are
+inherited descriptors; `--frontend PID:FD` is a child of this process already, and the connection to it. By `msx-serve`
+`ps` and `pgrep -f` find it.
 """
 
 import argparse
 import socket
 import sys
 
+from msx_frontend.supervision.descriptors import raise_limit
+from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.process import InheritedProcess
 from msx_frontend.supervision.replacement import Passed, Replacement
@@ -17,18 +20,20 @@ from msx_frontend.supervision.supervisor import FrontendSupervisor
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--keep-groups", type=float, required=True)
     parser.add_argument("--once", default="")
     parser.add_argument("--always", default="")
     parser.add_argument("--frontend", default="")
+    parser.add_argument("--descriptors", type=int, help="soft limit of a program before this one, which has raised it")
     parser.add_argument("--state", type=int, help="descriptor with the state that another program of it has left")
     parser.add_argument("--before", default="", help="interpreter of that program")
     parser.add_argument("--refused", default="", help="why another program has not gone on with it")
-    parser.add_argument("arguments", nargs="*")
-    options = parser.parse_args()
-    own = [f"--keep-groups={options.keep_groups}", f"--once={options.once}", f"--always={options.always}"]
-    replacement, restarts = Replacement([*own, "--", *options.arguments]), Restarts(options.keep_groups)
-    supervisor = FrontendSupervisor(options.arguments, restarts, replacement, once=options.once, always=options.always)
+    end = sys.argv.index("--")
+    options = parser.parse_args(sys.argv[1:end])
+    soft = raise_limit() if options.descriptors is None else options.descriptors
+    own = [f"--once={options.once}", f"--always={options.always}", f"--descriptors={soft}"]
+    replacement = Replacement([*own, *sys.argv[end:]])
+    command = FrontendCommand(sys.argv[end + 2 :], options.once, options.always)
+    supervisor = FrontendSupervisor(command, Restarts(), replacement, soft)
     if options.state is not None:
         _go_on(supervisor, replacement, options)
     return supervisor.run(_inherited(options.frontend))

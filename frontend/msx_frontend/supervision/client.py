@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
+from msx_frontend.supervision.descriptors import set_limit
 from msx_frontend.supervision.frontend_process import FRONTEND_FD
 from msx_frontend.supervision.program import program
 from msx_frontend.supervision.wire import OLDEST, STATES, VERSION, Message, receive, send
@@ -59,6 +60,8 @@ class SupervisorClient:
             hello, _ = self._ask("hello", version=VERSION, oldest=OLDEST, states=list(STATES), program=list(program()))
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
+        if hello.get("descriptors") is not None:
+            set_limit(hello["descriptors"])
         self.pid: int = hello["pid"]
         self.follows: bool = hello.get("follows", False)
         """Another frontend serves."""
@@ -134,9 +137,9 @@ class SupervisorClient:
     def close(self) -> None:
         self._connection.close()
 
-    def started(self) -> None:
-        """This frontend answers its clients. Raises OSError."""
-        self._ask("started")
+    def started(self, keep_groups: float) -> None:
+        """This frontend answers its clients; after a crash its workers wait so many seconds. Raises OSError."""
+        self._ask("started", keep_groups=keep_groups)
 
     def _ask(self, ask: str, descriptors: Sequence[int] = (), **members: Any) -> tuple[Message, list[int]]:
         try:
@@ -156,9 +159,5 @@ def connect() -> SupervisorClient | None:
     if (fd := os.environ.pop(FRONTEND_FD, None)) is None:
         return None
     die_with_parent(os.getppid())
-    try:
-        os.close(os.pidfd_open(os.getpid()))  # by which the ends of workers are noticed, whose parent is another one
-    except (AttributeError, OSError):
-        raise SupervisorError("supervisor=true needs Linux 5.3 or later: set it to false.") from None
     os.set_inheritable(int(fd), False)
     return SupervisorClient(socket.socket(fileno=int(fd)))

@@ -95,7 +95,8 @@ def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
     first = f"--frontend={pid}:{connection.fileno()}"
     connection.set_inheritable(True)
     try:
-        os.execv(sys.executable, [sys.executable, "-m", SUPERVISOR, first, *options, "--", *arguments])  # noqa: S606
+        command = [sys.executable, "-m", SUPERVISOR, first, *options, "--", "msx-serve", *arguments]
+        os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
     except OSError:
         os.kill(pid, signal.SIGKILL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)

@@ -1,7 +1,12 @@
-"""Signals that a supervisor handles. They are blocked while it is not there yet, and come to it when it is."""
+"""Signals that a supervisor handles. They are blocked while it is not there yet, and come to it when it is.
+
+Others do what they do to a server without one: SIGUSR1, say, ends it.
+"""
 
 import signal
 
-ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
-HANDED_ON = (*ENDING, signal.SIGHUP, signal.SIGUSR1)
-HANDLED = (*HANDED_ON, signal.SIGUSR2, signal.SIGCHLD)
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+"""They are handed on to frontends, after which none follows: a terminal that is closed ends its server."""
+IGNORABLE = (signal.SIGHUP, signal.SIGTSTP)
+"""They stay ignored where they are: by `nohup`, say."""
+HANDLED = (*ENDING, signal.SIGUSR2, signal.SIGTSTP, signal.SIGCHLD)

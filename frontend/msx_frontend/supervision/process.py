@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Container
 from typing import Protocol
 
 
@@ -45,3 +47,11 @@ class InheritedProcess:
             pid, status = os.waitpid(self.pid, options)
             self.returncode = os.waitstatus_to_exitcode(status) if pid else None
         return self.returncode
+
+
+def reap_others(own: Container[int]) -> None:
+    """Reap children that have ended and are not `own`, as the kernel gives orphans to process 1. One of our own that
+    has ended hides those behind it until it is reaped, soon."""
+    with contextlib.suppress(ChildProcessError):
+        while (one := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) and one.si_pid not in own:
+            os.waitpid(one.si_pid, 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.program import Program, is_overwritten
@@ -36,7 +37,8 @@ class FrontendEvents(Protocol):
     def workers_released(self) -> None:
         """Some wait for the frontend that follows."""
 
-    def frontend_started(self, frontend: FrontendProcess) -> None: ...
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
+        """It answers clients. `keep_groups` is that of its configuration; None: that of the one before."""
 
     def takes_orders(self, listening: socket.socket) -> None: ...
 
@@ -44,8 +46,12 @@ class FrontendEvents(Protocol):
 class SupervisorRequests:
     """One method for each request, by its name. Each takes milliseconds, and is answered before the next one."""
 
-    def __init__(self, children: Children, sockets: KeptSockets, events: FrontendEvents) -> None:
+    def __init__(
+        self, children: Children, sockets: KeptSockets, events: FrontendEvents, descriptors: int | None = None
+    ) -> None:
+        """`descriptors`: soft limit that frontends have; None: that with which they start."""
         self._children, self._sockets, self._events = children, sockets, events
+        self._descriptors = descriptors
 
     def answer(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply | None:
         """An error is answered with its number and text; it is the frontend's to say what follows. None: later."""
@@ -55,8 +61,11 @@ class SupervisorRequests:
             method: Callable[[FrontendProcess, Message, list[int]], Any] = getattr(self, name, self._unknown)
             reply = method(frontend, message, descriptors)
         except OSError as error:
-            reply = {"errno": error.errno or 0, "error": error.strerror or str(error)}
+            reply = self.refuse(error)
         return reply if reply is None or isinstance(reply, Reply) else Reply(reply, [])
+
+    def refuse(self, error: OSError) -> Reply:
+        return Reply({"errno": error.errno or 0, "error": error.strerror or str(error)}, [])
 
     def on_hello(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         newest: int = message["version"]
@@ -71,7 +80,8 @@ class SupervisorRequests:
                 f"the installation of {frontend.program.python} was overwritten since the server has started, and "
                 "workers read it still: install the new release beside it, and name its interpreter by --python"
             )
-        return {"pid": os.getpid(), "version": spoken, "follows": serving is not None and serving is not frontend}
+        follows = serving is not None and serving is not frontend
+        return {"pid": os.getpid(), "version": spoken, "follows": follows, "descriptors": self._descriptors}
 
     def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> None:
         self._events.turn_asked(frontend)
@@ -81,6 +91,11 @@ class SupervisorRequests:
         return Reply({"followed": self._events.serving() is not None}, [line.detach()], given=True)
 
     def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        try:
+            check_room(descriptors)
+        except OSError:
+            close_all(descriptors)
+            raise
         return {"pid": self._children.start(message, descriptors, frontend)}
 
     def on_release(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
@@ -120,7 +135,7 @@ class SupervisorRequests:
 
     def on_started(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         self._sockets.frontend_started()
-        self._events.frontend_started(frontend)
+        self._events.frontend_started(frontend, message.get("keep_groups"))
         return {}
 
     def on_leave(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:

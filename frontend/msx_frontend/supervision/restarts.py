@@ -12,9 +12,10 @@ PROVEN = 10.0
 
 
 class Restarts:
-    """`keep_groups`: seconds that groups wait for a frontend that takes them over."""
+    """Groups wait `keep_groups` seconds for a frontend that takes them over: so much as the last one has said that has
+    answered."""
 
-    def __init__(self, keep_groups: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, keep_groups: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
         self._keep_groups, self._clock = keep_groups, clock
         self._crashes = 0
         self._started: float | None = None
@@ -24,15 +25,18 @@ class Restarts:
 
     def passed(self) -> Message:
         """Its part of the supervisor's state. The clock is the machine's."""
-        return {"crashes": self._crashes, "started": self._started, "down": self._down, "next": self.next_start}
+        clocks = {"started": self._started, "down": self._down, "next": self.next_start}
+        return {"crashes": self._crashes, "keep_groups": self._keep_groups, **clocks}
 
     def restore(self, given: Message) -> None:
         self._crashes, self._started = given["crashes"], given["started"]
         self._down, self.next_start = given["down"], given["next"]
+        self._keep_groups = given.get("keep_groups", self._keep_groups)
 
-    def started(self) -> None:
-        """A frontend answers its clients."""
+    def started(self, keep_groups: float | None = None) -> None:
+        """A frontend answers its clients. Without `keep_groups`, groups wait as long as before."""
         self._started = self._clock()
+        self._keep_groups = self._keep_groups if keep_groups is None else keep_groups
 
     def crashed(self) -> None:
         now = self._clock()

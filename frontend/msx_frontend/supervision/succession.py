@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import socket
 
@@ -57,13 +58,26 @@ class Succession:
         due = (self._restarts.seconds_left(), upgrade, leaving, orders)
         return min((one for one in due if one is not None), default=None)
 
-    def signal(self, number: signal.Signals, *, ends: bool) -> None:
-        """Hand a signal on; one that `ends` the server is for all that serve."""
-        self.stopping = self.stopping or ends
+    def pids(self) -> set[int]:
+        """Numbers of all processes that it has started and not reaped."""
+        return {one.pid for one in self.all()} | {child.process.pid for child in self._children}
+
+    def end(self, number: signal.Signals) -> None:
+        """Hand a signal that ends the server on to all that serve."""
+        self.stopping = True
         if self.frontend is not None:
             self.frontend.signal(number)
-        if ends and self.leaving is not None:
+        if self.leaving is not None:
             self.leaving.signal(number)
+
+    def pause(self) -> None:
+        """Stop with all frontends, as Ctrl-Z has ordered, until the shell lets this process go on: they are in sessions
+        of their own, which it does not know."""
+        for frontend in self.all():
+            frontend.signal(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        for frontend in self.all():
+            frontend.signal(signal.SIGCONT)
 
     def close(self) -> None:
         if self.upgrade is not None:
@@ -98,9 +112,9 @@ class Succession:
     def workers_released(self) -> None:
         self._restarts.groups_wait()
 
-    def frontend_started(self, frontend: FrontendProcess) -> None:
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
         frontend.started = self.follows = True
-        self._restarts.started()
+        self._restarts.started(keep_groups)
         if self.upgrade is not None and frontend is self.upgrade.frontend:
             self.command.python = self.upgrade.python
             self._children.age(self.upgrade.old)

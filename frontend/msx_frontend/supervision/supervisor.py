@@ -9,11 +9,13 @@ import socket
 from collections.abc import Sequence
 
 from msx_frontend.supervision.children import Children
+from msx_frontend.supervision.descriptors import no_room
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
-from msx_frontend.supervision.handled import ENDING, HANDED_ON, HANDLED
+from msx_frontend.supervision.handled import ENDING, HANDLED, IGNORABLE
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.orders import Command
+from msx_frontend.supervision.process import reap_others
 from msx_frontend.supervision.program import program
 from msx_frontend.supervision.replacement import Passed, Replacement
 from msx_frontend.supervision.requests import Reply, SupervisorRequests
@@ -22,19 +24,23 @@ from msx_frontend.supervision.saying import say
 from msx_frontend.supervision.state import SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
 from msx_frontend.supervision.upgrade import Upgrade
-from msx_frontend.supervision.wire import STATES, Message, close_all, receive, send
+from msx_frontend.supervision.wire import STATES, Message, NoRoomError, close_all, receive, send
 
 
 class FrontendSupervisor:
     """Nothing on the path of a request goes through it, and it imports nothing but the standard library."""
 
     def __init__(
-        self, arguments: Sequence[str], restarts: Restarts, replacement: Replacement, *, once: str, always: str
+        self,
+        command: FrontendCommand,
+        restarts: Restarts,
+        replacement: Replacement,
+        descriptors: int,
     ) -> None:
-        """See `FrontendCommand`."""
+        """`descriptors`: soft limit that frontends have."""
         children, sockets, self._replacement = Children(), KeptSockets(), replacement
-        self._succession = Succession(FrontendCommand(arguments, once, always), restarts, children, sockets)
-        self._requests = SupervisorRequests(children, sockets, self._succession)
+        self._succession = Succession(command, restarts, children, sockets)
+        self._requests = SupervisorRequests(children, sockets, self._succession, descriptors)
         self._state = SupervisorState(self._succession, children, sockets, restarts)
         self._program = program()
         self._wake = _signals()
@@ -80,6 +86,7 @@ class FrontendSupervisor:
             for number in os.read(self._wake, 1024):
                 self._signalled(signal.Signals(number))
         succession.look_at_ends()
+        reap_others(succession.pids())
         if (code := succession.due()) is None and succession.succeeded is not None:
             self._finish(succession.succeeded)
         return code
@@ -118,7 +125,7 @@ class FrontendSupervisor:
     def _answer(self, frontend: FrontendProcess) -> None:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""
         try:
-            if (reply := self._requests.answer(frontend, *receive(frontend.connection))) is not None:
+            if (reply := self._reply(frontend)) is not None:
                 _send(frontend, reply)
         except (EOFError, ConnectionError):
             frontend.close()
@@ -127,11 +134,21 @@ class FrontendSupervisor:
             frontend.close()
             frontend.signal(signal.SIGKILL)
 
+    def _reply(self, frontend: FrontendProcess) -> Reply | None:
+        """Read a request, and do what it asks for. Raises EOFError, OSError, and others for what cannot be asked."""
+        try:
+            request = receive(frontend.connection)
+        except NoRoomError:
+            return self._requests.refuse(no_room())
+        return self._requests.answer(frontend, *request)
+
     def _signalled(self, number: signal.Signals) -> None:
         if number is signal.SIGUSR2:
             self._begin_upgrade(None, {})
-        elif number in HANDED_ON:
-            self._succession.signal(number, ends=number in ENDING)
+        elif number is signal.SIGTSTP:
+            self._succession.pause()
+        elif number in ENDING:
+            self._succession.end(number)
 
     @property
     def _name(self) -> str:
@@ -174,6 +191,7 @@ def _signals() -> int:
     read, write = os.pipe()
     os.set_blocking(write, False)
     for number in HANDLED:
-        signal.signal(number, lambda number, frame: None)
+        if number not in IGNORABLE or signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, lambda number, frame: None)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     return read

@@ -27,6 +27,10 @@ HEAD = struct.Struct("!IH")
 Message = dict[str, Any]
 
 
+class NoRoomError(OSError):
+    """A message has come whole, but for descriptors for which this process has no room: the next one can be read."""
+
+
 def send(sock: socket.socket, message: Message, descriptors: Sequence[int] = ()) -> None:
     """Raises OSError, also for a message that is too large."""
     data = json.dumps(message).encode()
@@ -39,15 +43,17 @@ def send(sock: socket.socket, message: Message, descriptors: Sequence[int] = ())
 
 
 def receive(sock: socket.socket) -> tuple[Message, list[int]]:
-    """The descriptors are the caller's, and are not inherited. Raises EOFError at the end, and OSError."""
+    """The descriptors are the caller's, and are not inherited. Raises EOFError at the end, NoRoomError, and OSError."""
     size, count = HEAD.unpack(_exactly(sock, HEAD.size))
     if size > LONGEST or count > MOST_DESCRIPTORS:
         raise OSError(f"a message of {size} bytes with {count} descriptors is too large")
     descriptors: list[int] = []
     try:
-        while len(descriptors) < count:
+        for _ in range(0, count, PART):
             descriptors += _part(sock)
         message: Message = json.loads(_exactly(sock, size))
+        if len(descriptors) < count:
+            raise NoRoomError(errno.EMFILE, os.strerror(errno.EMFILE))
     except BaseException:
         close_all(descriptors)
         raise
@@ -61,14 +67,11 @@ def close_all(descriptors: Iterable[int]) -> None:
 
 
 def _part(sock: socket.socket) -> list[int]:
-    """Up to `PART` descriptors. Raises EOFError where none comes, and OSError where this process has no room."""
+    """Up to `PART` descriptors: those for which this process has room. Raises EOFError where none has come."""
     _, descriptors, flags, _ = socket.recv_fds(sock, 1, PART)
     for fd in descriptors:
         os.set_inheritable(fd, False)
-    if flags & socket.MSG_CTRUNC:
-        close_all(descriptors)
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-    if not descriptors:
+    if not descriptors and not flags & socket.MSG_CTRUNC:
         raise EOFError
     return descriptors
 

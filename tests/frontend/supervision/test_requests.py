@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +21,7 @@ from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.client import SupervisorClient, SupervisorError
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
-from msx_frontend.supervision.process import InheritedProcess
+from msx_frontend.supervision.process import InheritedProcess, reap_others
 from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.requests import SupervisorRequests
 from msx_frontend.supervision.supervisor import FrontendSupervisor
@@ -40,7 +42,7 @@ class Bench:
     """A supervisor on a thread, without its loop."""
 
     def __init__(self) -> None:
-        self.children, self.sockets, self.starts = Children(), KeptSockets(), 0
+        self.children, self.sockets, self.kept_for = Children(), KeptSockets(), list[float | None]()
         self.running: FrontendProcess | None = None
         self._requests = SupervisorRequests(self.children, self.sockets, self)
         self._ends: list[socket.socket] = []
@@ -75,8 +77,8 @@ class Bench:
     def workers_released(self) -> None:
         self.released += 1
 
-    def frontend_started(self, frontend: FrontendProcess) -> None:
-        self.starts += 1
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
+        self.kept_for.append(keep_groups)
 
     def takes_orders(self, listening: socket.socket) -> None:
         listening.close()
@@ -194,8 +196,8 @@ def test_errors_are_the_frontends_to_handle(bench: Bench, tmp_path: Path) -> Non
         Started(bench, tmp_path / "missing", {})
     with pytest.raises(OSError, match=r"process 1 is no worker of this server"):
         client.reap(1)
-    client.started()
-    assert bench.starts == 1
+    client.started(7.5)
+    assert bench.kept_for == [7.5]
 
 
 def test_listening_sockets_are_found_again(bench: Bench) -> None:
@@ -242,6 +244,45 @@ def test_a_program_elsewhere_is_another_one() -> None:
     assert is_overwritten(Program("/a", "1", 1), Program("/a", "1", 2))
 
 
+def test_a_worker_for_which_there_is_no_room_is_refused(bench: Bench, tmp_path: Path) -> None:
+    """Before the last descriptor is taken, without which no frontend could follow."""
+    files = [os.open(os.devnull, os.O_RDONLY) for _ in range(60)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files) + 20, hard))
+    try:
+        with pytest.raises(OSError, match=r"the supervisor may have \d+ open files, and keeps three for each worker"):
+            Started(bench, tmp_path, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        close_all(files)
+    Started(bench, tmp_path, {})
+
+
+def test_a_frontend_has_the_limit_that_the_supervisor_has_raised(bench: Bench) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    bench.client()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft, hard)
+    bench._requests._descriptors = soft - 1
+    try:
+        bench.client()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (soft - 1, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_orphans_are_reaped_and_own_children_are_not() -> None:
+    code = "import os; os.fork() or os._exit(0); os.wait()"  # the first has ended before the second is looked at
+    own, orphan = (subprocess.Popen([sys.executable, "-c", code]) for _ in range(2))
+    os.waitid(os.P_PID, orphan.pid, os.WEXITED | os.WNOWAIT)
+    os.waitid(os.P_PID, own.pid, os.WEXITED | os.WNOWAIT)
+    reap_others({own.pid})
+    assert own.wait() == 0
+    reap_others(())
+    with pytest.raises(ChildProcessError):
+        os.waitpid(orphan.pid, os.WNOHANG)
+    orphan.wait()
+
+
 class Answers(FrontendSupervisor):
     """Only answers."""
 
@@ -260,3 +301,25 @@ def test_what_nobody_takes_is_closed() -> None:
     assert near.fileno() == -1
     bench.close()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_descriptors_that_do_not_fit_are_refused_and_the_frontend_goes_on() -> None:
+    """It would be ended otherwise, and the next one after it."""
+    bench, files = Bench(), [os.memfd_create("file") for _ in range(20)]
+    near, far = socket.socketpair()
+    frontend = FrontendProcess(InheritedProcess(os.getpid()), near)
+    send(far, {"ask": "keep", "name": "x"}, files)
+    send(far, {"ask": "drop", "name": "y"})
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(files) + 10, hard))
+    try:
+        Answers(bench._requests)._answer(frontend)
+        Answers(bench._requests)._answer(frontend)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert receive(far)[0]["error"].startswith("the supervisor may have")
+    assert receive(far)[0] == {}
+    for end in (near, far):
+        end.close()
+    close_all(files)
+    bench.close()

@@ -60,6 +60,21 @@ def test_groups_wait_from_the_crash_of_a_frontend_that_had_answered() -> None:
     assert restarts.gives_up
 
 
+def test_the_last_frontend_says_how_long_they_wait() -> None:
+    clock, restarts = started(60.0)
+    restarts.started(5.0)
+    restarts.crashed()
+    clock.now += 5
+    assert restarts.groups_are_overdue
+    other = Restarts(60.0, clock)
+    other.restore(restarts.passed())
+    assert other.groups_are_overdue
+    older = {name: value for name, value in restarts.passed().items() if name != "keep_groups"}
+    other = Restarts(60.0, clock)
+    other.restore(older)
+    assert not other.groups_are_overdue
+
+
 def test_groups_that_the_next_frontend_has_not_taken_over_are_overdue_too() -> None:
     clock, restarts = started()
     restarts.crashed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -76,7 +77,7 @@ class Server(Succession):
         one = self.now
         self.turn_asked(one)
         assert one.has_turn()
-        self.frontend_started(one)
+        self.frontend_started(one, None)
         return one
 
     def order(self) -> ScriptedFrontend:
@@ -86,7 +87,7 @@ class Server(Succession):
         assert isinstance(self.upgrade.frontend, ScriptedFrontend)
         return self.upgrade.frontend
 
-    def end(self, one: ScriptedFrontend, code: int) -> None:
+    def end_with(self, one: ScriptedFrontend, code: int) -> None:
         one.code = code
         self.look_at_ends()
 
@@ -114,14 +115,14 @@ def test_a_frontend_that_starts_is_not_told_to_leave(server: Server) -> None:
     """The one that served has crashed meanwhile. The upgrade goes on when the next one answers."""
     first = server.serve()
     upgraded = server.order()
-    server.end(first, 137)
+    server.end_with(first, 137)
     assert server.due() is None
     second = server.now
     server.turn_asked(second)
     server.turn_asked(upgraded)
     assert second is not first
     assert second.signals == []
-    server.frontend_started(second)
+    server.frontend_started(second, None)
     assert second.signals == [signal.SIGUSR2]
 
 
@@ -146,19 +147,19 @@ def test_a_frontend_that_has_its_turn_is_not_late(server: Server, monkeypatch: p
     server.handed_over(first, 5.0, []).close()
     assert server.due() is None
     assert (server.now, upgraded.signals) == (upgraded, [])
-    server.frontend_started(upgraded)
+    server.frontend_started(upgraded, None)
 
 
 def test_a_start_that_ends_with_0_is_no_end_of_the_server(server: Server) -> None:
-    server.end(server.serve(), 137)
+    server.end_with(server.serve(), 137)
     server.start()
-    server.end(server.now, 0)
+    server.end_with(server.now, 0)
     assert not server.stopping
     assert server.due() is None
 
 
 def test_a_frontend_that_has_answered_stops_the_server_by_0(server: Server) -> None:
-    server.end(server.serve(), 0)
+    server.end_with(server.serve(), 0)
     assert server.stopping
     assert server.due() == 0
 
@@ -167,11 +168,11 @@ def test_an_upgrade_takes_over_at_once_where_no_frontend_runs(server: Server) ->
     """A crash loop pauses; who orders the upgrade wants to get rid of it."""
     first = server.serve()
     upgraded = server.order()
-    server.end(first, 137)
+    server.end_with(first, 137)
     server.turn_asked(upgraded)
     assert server.now is upgraded
     assert upgraded.has_turn()
-    server.frontend_started(upgraded)
+    server.frontend_started(upgraded, None)
     assert server.upgrade is None
     assert server.refusal() == "Another upgrade is under way."
     server.succeeded = None
@@ -181,10 +182,10 @@ def test_an_upgrade_takes_over_at_once_where_no_frontend_runs(server: Server) ->
 def test_a_server_that_stops_is_not_taken_over(server: Server) -> None:
     first = server.serve()
     upgraded = server.order()
-    server.signal(signal.SIGTERM, ends=True)
+    server.end(signal.SIGTERM)
     server.turn_asked(upgraded)
     assert first.signals == [signal.SIGTERM]
-    server.end(first, 0)
+    server.end_with(first, 0)
     server.turn_asked(upgraded)
     assert server.due() == 0
 
@@ -194,20 +195,20 @@ def test_a_stop_before_the_hand_over_is_a_stop(server: Server) -> None:
     first = server.serve()
     upgraded = server.order()
     server.turn_asked(upgraded)
-    server.signal(signal.SIGTERM, ends=True)
+    server.end(signal.SIGTERM)
     with server.handed_over(first, 60.0, []):
         assert server.frontend is None
         assert not upgraded.has_turn()
         assert server.due() is None
-        server.signal(signal.SIGTERM, ends=True)
+        server.end(signal.SIGTERM)
         assert first.signals == [signal.SIGUSR2, signal.SIGTERM, signal.SIGTERM]
-    server.end(first, 0)
+    server.end_with(first, 0)
     assert server.due() == 0
 
 
 def test_groups_that_wait_too_long_are_ended_while_the_server_stops(server: Server) -> None:
     server.serve()
-    server.signal(signal.SIGTERM, ends=True)
+    server.end(signal.SIGTERM)
     with server.handed_over(server.now, 60.0, []):
         server.workers_released()
         server._restarts._keep_groups = 0.0
@@ -218,7 +219,7 @@ def test_groups_that_wait_too_long_are_ended_while_the_server_stops(server: Serv
 def test_a_frontend_that_cannot_be_run_is_a_crash(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
     first = server.serve()
     server.program_is_gone = True
-    server.end(first, 137)
+    server.end_with(first, 137)
     for _ in range(3):
         assert server.due() is None
         assert server.frontend is None
@@ -236,7 +237,25 @@ def test_the_requests_of_one_that_leaves_run_on_where_none_can_be_run(server: Se
 
 
 def test_a_server_whose_first_frontend_cannot_be_run_ends(server: Server) -> None:
-    server.end(server.now, 1)
+    server.end_with(server.now, 1)
     server.program_is_gone = True
     server.start()
     assert server.due() == 1
+
+
+def test_all_frontends_pause_with_the_supervisor(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-Z reaches the shell's own child alone."""
+    first, upgraded = server.serve(), server.order()
+    stopped: list[tuple[int, int, list[int]]] = []
+    monkeypatch.setattr(os, "kill", lambda pid, number: stopped.append((pid, number, [*first.signals])))
+    server.pause()
+    assert stopped == [(os.getpid(), signal.SIGSTOP, [signal.SIGSTOP])]
+    assert first.signals == upgraded.signals == [signal.SIGSTOP, signal.SIGCONT]
+
+
+def test_groups_wait_as_long_as_the_last_frontend_has_said(server: Server) -> None:
+    """One that follows has read the configuration again."""
+    one = server.now
+    for said, waits in ((5.0, 5.0), (None, 5.0), (70.0, 70.0)):
+        server.frontend_started(one, said)
+        assert server._restarts._keep_groups == waits

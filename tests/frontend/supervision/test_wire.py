@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from msx_frontend.supervision import wire
-from msx_frontend.supervision.wire import close_all, receive, send
+from msx_frontend.supervision.wire import NoRoomError, close_all, receive, send
 
 
 @pytest.fixture
@@ -61,11 +61,13 @@ def test_what_does_not_fit_is_refused_and_closed(pair: tuple[socket.socket, sock
     before = len(os.listdir("/proc/self/fd"))
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(files) + 10, hard))
     try:
-        with pytest.raises(OSError, match="Too many open files"):
+        with pytest.raises(NoRoomError, match="Too many open files"):
             receive(pair[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert len(os.listdir("/proc/self/fd")) == before
+    send(pair[0], {"next": 1})
+    assert receive(pair[1]) == ({"next": 1}, [])
     close_all(files)
 
 

@@ -1,0 +1,12 @@
+"""What a supervisor needs of the system, besides what every server does."""
+
+import os
+
+
+def lacks() -> str:
+    """Say what this system lacks; "" for nothing."""
+    try:
+        os.close(os.pidfd_open(os.getpid()))  # by which the ends of workers are noticed, whose parent is another one
+    except (AttributeError, OSError):
+        return "lacks or forbids pidfd_open(2), which Linux has since 5.3"
+    return ""
