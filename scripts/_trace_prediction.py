@@ -50,6 +50,7 @@ metrics_address=http://127.0.0.1:0
 grpc_inference_port=0
 grpc_management_port=0
 disable_token_authorization=true
+supervisor=false
 """
 BODY = b'"' + b"x" * 126 + b'"'
 HEAD = (

@@ -241,10 +241,10 @@ def start_server(
     fork: bool = True,
 ) -> RunningServer:
     """`descriptors` is the hard limit of the server and its workers. Without `fork` they are processes of which /proc
-    shows the environment, as a user's are."""
+    shows the environment, as a user's are. Its process is the frontend, unless `properties` say `supervisor=true`."""
     store = new_store(folder)
     config = folder / "config.properties"
-    config.write_text(FREE_PORTS + properties)
+    config.write_text(FREE_PORTS + ("" if "supervisor=" in properties else "supervisor=false\n") + properties)
     arguments = ["--foreground", "--model-store", str(store), "--ts-config", str(config), *flags]
     arguments += [] if tokens else ["--disable-token-auth"]
     arguments += ["--enable-model-api"] if model_api else []

@@ -231,7 +231,7 @@ class ServerConfig(TextLimits, frozen=True, kw_only=True):
     app_startup_timeout: UpToAnHour = 60.0
     app_shutdown_timeout: UpToAnHour = 10.0
     drain_timeout: Seconds = 30.0
-    supervisor: Switch = False
+    supervisor: Switch = True
     keep_groups: UpToAnHour = 60.0
     upgrade_timeout: UpToAnHour = 600.0
     readyz_strict: Switch = False

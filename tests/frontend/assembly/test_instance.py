@@ -60,6 +60,24 @@ def test_a_published_server_is_found(store: Path, held: Instance) -> None:
     assert all_running() == [info(store)]
 
 
+def test_one_below_a_supervisor_is_described_by_its_number(
+    store: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That is what ends it. The next frontend describes itself in the same place."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    first = Instance(beside(store))
+    first.publish(info(store, 1))
+    first.leave()
+    assert not list(index.iterdir())
+    second = Instance(beside(store))
+    second.publish(info(store, 1))
+    first.close()
+    assert [one.pid for one in all_running()] == [1]
+    assert (tmp_path / ".model_server.pid").read_text() == "1"
+    second.close()
+    assert not list(index.iterdir())
+
+
 def test_an_ended_server_is_not(store: Path, index: Path) -> None:
     instance = Instance(beside(store))
     instance.publish(info(store))

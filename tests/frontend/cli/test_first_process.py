@@ -1,4 +1,4 @@
-"""`msx-serve --start` as process 1: in a pid namespace of its own, with a stand-in for the server."""
+"""`msx-serve` as process 1, without a supervisor: in a pid namespace of its own, with a stand-in for the server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(NAMESPACE is None, reason="this user cannot make
 SERVER = """
 import contextlib, os, signal, sys, time
 
-assert sys.argv[1:3] == ["--foreground", "--start"], sys.argv
+assert sys.argv[1:3] == ["--foreground", "--script"], sys.argv
 
 def states():
     for pid in filter(str.isdigit, os.listdir("/proc")):
@@ -59,7 +59,7 @@ import os, sys
 from msx_frontend.cli import main
 spawn = os.posix_spawn
 os.posix_spawn = lambda path, command, *a, **kw: spawn(path, [path, "-c", {stand_in!r}, *command[3:]], *a, **kw)
-sys.argv = ["msx-serve", "--start"]
+sys.argv = ["msx-serve", "--script", "start.py"]
 main.main()
 """
     process = subprocess.Popen(

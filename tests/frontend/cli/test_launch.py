@@ -5,14 +5,17 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
+from msx_frontend.cli import launch
 from msx_frontend.cli.launch import run_in_foreground
+from msx_frontend.config.load import GivenSettings
+from msx_frontend.supervision import needed
 from tests.frontend.config.test_set_flags import options
 
 
@@ -27,7 +30,7 @@ def test_a_mistyped_key_is_told_on_the_terminal_of_the_foreground(
 ) -> None:
     """Elsewhere the log has it."""
     file = tmp_path / "ts.properties"
-    file.write_text("job_queue_sise=7\n")
+    file.write_text("supervisor=false\njob_queue_sise=7\n")
 
     def ran(server: Coroutine[Any, Any, None]) -> None:
         server.close()
@@ -38,3 +41,84 @@ def test_a_mistyped_key_is_told_on_the_terminal_of_the_foreground(
     assert run_in_foreground(options(ts_config=file, model_store=tmp_path)) == 0
     told = "job_queue_sise: is not a known key and is ignored; did you mean job_queue_size?" in stream.getvalue()
     assert told is stream.isatty()
+
+
+class Became(Exception):
+    """The process is another one now."""
+
+
+@pytest.fixture
+def parents(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+    """Commands that a process has become; it ends with each."""
+    became: list[Sequence[str]] = []
+
+    def become(*given: Any) -> None:
+        became.append(given[-1])
+        raise Became
+
+    monkeypatch.setattr(launch, "fork_frontend", become)
+    monkeypatch.setattr(launch, "become_parent", become)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    return became
+
+
+LACKING = "lacks or forbids pidfd_open(2), which Linux has since 5.3"
+
+
+@pytest.mark.parametrize("key", ["", "supervisor=true"])
+@pytest.mark.parametrize("first", [False, True])
+def test_a_supervisor_is_usual(
+    key: str, first: bool, tmp_path: Path, parents: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As process 1, too, which needs no other parent."""
+    monkeypatch.setattr(launch, "is_first_process", lambda: first)
+    with pytest.raises(Became):
+        run_in_foreground(options(*filter(None, [key]), model_store=tmp_path, argv=["--start"]))
+    assert parents == [["--foreground", "--start"]]
+
+
+def test_process_1_without_a_supervisor_becomes_another_small_parent(
+    tmp_path: Path, parents: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(launch, "is_first_process", lambda: True)
+    with pytest.raises(Became):
+        run_in_foreground(options("supervisor=false", model_store=tmp_path, argv=["--start"]))
+    assert parents == [["--start"]]
+
+
+def test_where_there_can_be_no_supervisor_the_log_says_so(
+    tmp_path: Path, parents: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody has asked for it."""
+    monkeypatch.setattr(launch, "lacks", lambda: LACKING)
+    notices: list[str] = []
+
+    def ran(settings: GivenSettings, *rest: Any) -> None:
+        notices.extend(settings.notices)
+
+    monkeypatch.setattr(launch, "_serve", ran)
+    monkeypatch.setattr(uvloop, "run", lambda server: None)
+    assert run_in_foreground(options(model_store=tmp_path)) == 0
+    assert notices == [f"there is no supervisor, because this system {LACKING}: workers end with a server that crashes"]
+    assert parents == []
+
+
+def test_one_that_was_asked_for_is_missed(
+    tmp_path: Path, parents: list[Sequence[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(launch, "lacks", lambda: LACKING)
+    assert run_in_foreground(options("supervisor=true", model_store=tmp_path)) == 1
+    assert capsys.readouterr().err == f"supervisor=true cannot be: this system {LACKING}. Set it to false.\n"
+    assert parents == []
+
+
+def test_what_a_supervisor_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert needed.lacks() == ""
+
+    def forbidden(pid: int) -> int:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "pidfd_open", forbidden)
+    assert needed.lacks() == LACKING
+    monkeypatch.delattr(os, "pidfd_open")
+    assert needed.lacks() == LACKING

@@ -1,0 +1,234 @@
+"""What an operator sees of a server's life: the same with a supervisor, which is usual, and without one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from tests.e2e.server import (
+    FREE_PORTS,
+    RunningServer,
+    is_running,
+    new_store,
+    pack_service,
+    run_server,
+    server_environment,
+    wait_until,
+)
+from tests.e2e.test_command_line import Terminal
+from tests.e2e.test_lifecycle import SlowRequest, readiness
+from tests.frontend.cli.test_first_process import NAMESPACE
+
+pytestmark = pytest.mark.e2e
+
+CLI = (sys.executable, "-m", "msx_frontend.cli.main")
+IN_A_TERMINAL = (
+    sys.executable,
+    "-c",
+    "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))",
+)
+"""Beginning of a command whose stdin is the keyboard."""
+WITHOUT_HANGUP = ("sh", "-c", "trap '' HUP; exec \"$@\"", "sh")
+CTRL_C = b"\x03"
+
+
+@pytest.fixture(params=["true", "false"])
+def supervisor(request: pytest.FixtureRequest) -> str:
+    """Line of config.properties."""
+    return f"supervisor={request.param}\n"
+
+
+class Shown:
+    """A server that was started by what stands before its command."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path, info: dict[str, int | str]) -> None:
+        self.process, self.log, self.info = process, log, info
+        self.server = psutil.Process(int(info["pid"]))
+        self.all = [self.server, *self.server.children(recursive=True)]
+
+    def answers(self) -> bool:
+        with contextlib.suppress(httpx.TransportError):
+            return httpx.post(f"{self.info['inference']}/predictions/echo", content=b"x").text == "x"
+        return False
+
+    def type(self, keys: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(keys)
+        self.process.stdin.flush()
+
+    def wait_gone(self) -> None:
+        wait_until(lambda: not [*filter(is_running, self.all)], "nothing is left", self.log.read_text)
+
+
+@contextmanager
+def started(folder: Path, properties: str, before: Sequence[str], *flags: str) -> Iterator[Shown]:
+    """`msx-serve FLAGS`, ready, with the model echo. Its state is `folder/.msx`."""
+    pack_service("echo", folder)
+    (folder / "config.properties").write_text(FREE_PORTS + properties)
+    command, file = [*before, *CLI, *flags, "--models", "echo.mar", "--dt"], folder / ".msx" / "server.json"
+    with (log := folder / "server.log").open("w") as output:
+        process = subprocess.Popen(
+            command, cwd=folder, env=server_environment(folder), stdin=subprocess.PIPE, stdout=output, stderr=output
+        )
+    try:
+        wait_until(file.exists, "it answers", log.read_text)
+        info = json.loads(file.read_text())
+        wait_until(lambda: httpx.get(f"{info['inference']}/readyz").status_code == 200, "it is ready", log.read_text)
+        if "unshare" in before:  # whose child it is: its own numbers are those of its namespace
+            (first,) = psutil.Process(process.pid).children()
+            info["pid"] = first.pid
+        yield Shown(process, log, info)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_a_life_in_the_foreground(tmp_path: Path, supervisor: str) -> None:
+    pack_service("slow_sync_blocking", new_store(tmp_path), model="slow")
+    with run_server(tmp_path, "--models", "slow.mar", properties=supervisor, fork=False) as server:
+        assert server.info["pid"] == server.process.pid
+        (worker,) = server.worker_pids("slow")
+        server.kill_worker(worker, "slow")
+        _pause(server)
+        running = SlowRequest(server, tmp_path / "running")
+        running.wait_started()
+        server.process.send_signal(signal.SIGINT)
+        wait_until(lambda: readiness(server) == 503, "the first one has come")
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(60) == 0
+        assert running.status() == 503
+    assert [line["message"] for line in server.log_lines()][-1] == "stopped"
+    assert "Traceback" not in server.log.read_text()
+
+
+def _pause(server: RunningServer) -> None:
+    """Ctrl-Z and `fg` of a shell."""
+    pair = [psutil.Process(server.info[name]) for name in ("pid", "frontend")]
+    server.process.send_signal(signal.SIGTSTP)
+    wait_until(lambda: [one.status() for one in pair] == [psutil.STATUS_STOPPED] * 2, "it pauses")
+    server.process.send_signal(signal.SIGCONT)
+    assert server.inference.get("/livez").status_code == 200
+
+
+def test_ctrl_c_in_a_terminal(tmp_path: Path, supervisor: str) -> None:
+    with started(tmp_path, supervisor, IN_A_TERMINAL, "--foreground") as one:
+        assert one.answers()
+        one.type(CTRL_C)
+        assert one.process.wait(60) == 0
+        one.wait_gone()
+    said = one.log.read_text()
+    assert re.findall(r"^Model server started \(pid (\d+)\)\.\r$", said, re.MULTILINE) == [str(one.server.pid)]
+    assert said.rstrip().endswith("stopped")
+    assert "Traceback" not in said
+
+
+def test_a_terminal_that_is_closed(tmp_path: Path, supervisor: str) -> None:
+    with started(tmp_path, supervisor, IN_A_TERMINAL, "--foreground") as one:
+        one.process.kill()
+        one.wait_gone()
+
+
+def test_a_server_that_a_closed_terminal_is_not_to_end(tmp_path: Path, supervisor: str) -> None:
+    """As after `nohup`: it goes on, and a crash afterwards is one."""
+    with started(tmp_path, supervisor, WITHOUT_HANGUP, "--foreground") as one:
+        one.server.send_signal(signal.SIGHUP)
+        assert one.answers()
+        if "true" in supervisor:
+            psutil.Process(int(one.info["frontend"])).kill()
+            wait_until(one.answers, "another frontend answers", one.log.read_text)
+        one.server.terminate()
+        assert one.process.wait(60) == 0
+        one.wait_gone()
+
+
+def test_a_life_in_the_background(tmp_path: Path, supervisor: str) -> None:
+    pack_service("echo", tmp_path)
+    (tmp_path / "config.properties").write_text(FREE_PORTS + supervisor)
+    terminal, pid_file = Terminal(tmp_path), tmp_path / "temp" / ".model_server.pid"
+    try:
+        first = _start(terminal)
+        assert pid_file.read_text() == str(first[0].pid)
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+        wait_until(lambda: not [*filter(is_running, first)], "nothing is left")
+        assert terminal.serve("--status").code == 1
+        second = _start(terminal)
+        stopped = terminal.serve("--stop")
+        assert (stopped.code, stopped.out, stopped.err) == (0, "MSX has stopped.\n", "")
+        assert not [*filter(is_running, second)]
+        assert not pid_file.exists()
+    finally:
+        terminal.close()
+
+
+def _start(terminal: Terminal) -> list[psutil.Process]:
+    """Its process, and all that it has started."""
+    said = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+    assert (said.code, said.err) == (0, "")
+    assert f"(pid {said.pid})" in terminal.serve("--status").out
+    server = psutil.Process(said.pid)
+    return [server, *server.children(recursive=True)]
+
+
+@pytest.mark.parametrize("how", [("--foreground",), ("--start",), ("--start", "--wait")])
+def test_starts_that_fail(tmp_path: Path, supervisor: str, how: tuple[str, ...]) -> None:
+    """Each says why, once, and ends with 1. Nobody holds what it writes to when it has."""
+    terminal = Terminal(tmp_path)
+    (tmp_path / "file").write_text("")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        for given, reason in (
+            (f"metrics_address={address}", address.partition("//")[2]),
+            ("job_queue_size=some", "job_queue_size"),
+            ("state_dir=file/state", "file/state"),
+            ("log_config=absent.yaml", "absent.yaml"),
+            ("ssl_certificate=absent.pem", "absent.pem"),
+        ):
+            (tmp_path / "config.properties").write_text(f"{FREE_PORTS}{supervisor}{given}\n")
+            said = terminal.serve(*how, "--dt")
+            assert said.code == 1, said
+            assert reason in said.err
+            assert len([line for line in said.err.splitlines() if reason in line]) == 1, said
+            assert "Traceback" not in said.out + said.err
+
+
+@pytest.mark.skipif(NAMESPACE is None, reason="this user cannot make a pid namespace")
+def test_process_1_of_a_container(tmp_path: Path, supervisor: str) -> None:
+    """One small parent, which reaps orphans."""
+    with started(tmp_path, supervisor, NAMESPACE or (), "--start") as one:
+        small, answers, *workers = (" ".join(process.cmdline()) for process in one.all)
+        assert ("msx_frontend.supervision" in small) == ("true" in supervisor)
+        assert ("msx_frontend.cli.first_process" in small) == ("false" in supervisor)
+        assert "msx_frontend.cli.main" in answers
+        assert ["msx_backend.worker" in worker for worker in workers] == [True]
+        enter = [shutil.which("nsenter") or "nsenter", "--target", str(one.server.pid), "--pid", "--mount"]
+        subprocess.run([*enter, "sh", "-c", "(sleep 0.1 &)"], check=True)
+        wait_until(lambda: one.server.children(recursive=True) == one.all[1:], "the orphan is reaped")
+        one.server.terminate()
+        assert one.process.wait(60) == 0
+        one.wait_gone()
+    assert "shutting down" in one.log.read_text()
+
+
+@pytest.mark.skipif(NAMESPACE is None, reason="this user cannot make a pid namespace")
+def test_a_start_of_process_1_that_fails(tmp_path: Path, supervisor: str) -> None:
+    (tmp_path / "config.properties").write_text(f"{FREE_PORTS}{supervisor}metrics_address=http://192.0.2.1:1\n")
+    command = [*(NAMESPACE or ()), *CLI, "--start", "--dt"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=server_environment(tmp_path), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1
+    assert done.stderr.count("192.0.2.1:1") == 1
