@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -263,16 +264,43 @@ def test_a_server_in_the_background(tmp_path: Path) -> None:
     try:
         started = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
         assert (started.code, started.err) == (0, "")
-        supervisor = psutil.Process(started.pid).parent()
-        assert supervisor is not None
+        supervisor = psutil.Process(started.pid)
         assert "msx_frontend.supervision" in supervisor.cmdline()
-        psutil.Process(started.pid).kill()
-        wait_until(lambda: str(started.pid) not in terminal.serve("--status").out, "another frontend answers")
+        killed = _frontend_of(tmp_path)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: _frontend_of(tmp_path) != killed, "another frontend answers")
         wait_until(lambda: "READY" in terminal.serve("--status").out, "its model serves")
+        assert f"running (pid {started.pid})" in terminal.serve("--status").out
         assert terminal.serve("upgrade").code == 0
         assert terminal.serve("--stop").code == 0
         wait_until(lambda: not is_running(supervisor), "the supervisor has ended")
         assert not [*(tmp_path / ".msx").glob("*.sock")]
+    finally:
+        terminal.close()
+
+
+def _frontend_of(folder: Path) -> int:
+    described: dict[str, int] = json.loads((folder / ".msx" / "server.json").read_text())
+    return described["frontend"]
+
+
+def test_a_server_that_cannot_come_up_is_stopped(tmp_path: Path) -> None:
+    """It has crashed, and its supervisor tries again and again."""
+    pack_service("echo", tmp_path)
+    (tmp_path / "config.properties").write_text(FREE_PORTS)
+    terminal = Terminal(tmp_path)
+    try:
+        started = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+        below = psutil.Process(started.pid).children(recursive=True)
+        (tmp_path / "config.properties").write_text("inference_address=nonsense\n")
+        os.kill(_frontend_of(tmp_path), signal.SIGKILL)
+        log = tmp_path / ".msx" / "logs" / "msx.log"
+        wait_until(lambda: log.read_text().count("another takes its workers over") > 2, "it crashes in a loop")
+        assert f"running (pid {started.pid})" in terminal.serve("--status", "--model-store", ".").out
+        assert "is already running" in terminal.serve("--start", "--set", "inference_address=http://127.0.0.1:0").err
+        stopped = terminal.serve("--stop")
+        assert (stopped.code, stopped.out) == (0, "MSX has stopped.\n")
+        assert not [*filter(is_running, below)]
     finally:
         terminal.close()
 

@@ -119,7 +119,9 @@ def open_context(
     tls = server_tls(config)
     folder = state_folder(config)
     turn = Turn() if supervisor is None else _turn(supervisor, config, folder)
-    instance = _instance(folder, parts, has_pid_file=not script, kept=turn.work_dirs)
+    below = None if supervisor is None else supervisor.pid
+    instance = Instance(folder, has_pid_file=not script, below=below)
+    _begin_run(folder, instance, parts, turn.work_dirs)
     state = _open_state(config, folder, parts)
     hint = unread(serializer) if state.new and config.model_snapshot is None else ""
     keys = _open_keys(config, folder, registry.aliases.names, follows=turn.follows)
@@ -204,18 +206,14 @@ def _turn(supervisor: SupervisorClient, config: ServerConfig, folder: StateFolde
     return supervisor.wait_for_turn()
 
 
-def _instance(
-    folder: StateFolder, parts: AsyncExitStack, *, has_pid_file: bool, kept: Collection[str] = ()
-) -> Instance:
-    """Lock the folder, and empty `run` in it, which holds files of the running server and of `kept` workers only."""
-    instance = Instance(folder, has_pid_file=has_pid_file)
+def _begin_run(folder: StateFolder, instance: Instance, parts: AsyncExitStack, kept: Collection[str]) -> None:
+    """Empty `run` in the folder, which holds files of the running server and of `kept` workers only."""
     parts.callback(instance.close)
     for path in [*folder.run.iterdir()] if kept else [folder.run]:
         if str(path) not in kept:
             shutil.rmtree(path, ignore_errors=True)
     parts.callback(shutil.rmtree, folder.run, ignore_errors=True)
     settle_home(os.environ, folder)
-    return instance
 
 
 def _open_keys(

@@ -13,8 +13,9 @@ import platformdirs
 
 from msx_archiver.room import why
 from msx_core.start_errors import StartError
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.pid_file import PidFile
-from msx_frontend.config.state_folder import BESIDE_MODELS, INFO, LOCK, StateFolder, usual_folders
+from msx_frontend.config.state_folder import INFO, LOCK, StateFolder, usual_folders
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 
 log = logging.getLogger("msx.server")
@@ -24,95 +25,13 @@ class InstanceError(StartError):
     """Another server has this state folder, or its description cannot be written."""
 
 
-class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The description of a running server, in `server.json` of its state folder."""
-
-    pid: int
-    """The process that a signal ends: the supervisor, where there is one."""
-    frontend: int | None = None
-    """The process that answers; None from older servers."""
-    model_store: str
-    state_dir: str = ""
-    """The state folder. Older servers write "": theirs is `.msx` in the model store."""
-    inference: str
-    management: str
-    metrics: str | None
-    grpc_inference: str
-    grpc_management: str
-    certificate: str | None = None
-    """Certificate in PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
-    key_file: str | None
-    keeps_keys: bool = True
-    """The next server takes the keys of `key_file` (keep_tokens)."""
-    temporary_folder: str | None = None
-    """The folder of its temporary files, if a variable names it."""
-    status_socket: str | None = None
-    """The socket of `--status`; None if the state folder cannot have a socket."""
-    log_file: str | None
-    """The file of stdout and stderr, if they are redirected to one."""
-    log_files: list[str] | None = None
-    """The files of the log; None from older servers, which write it to `log_file`."""
-    log_folder: str | None = None
-    """The folder of TorchServe's log files, if they are written."""
-    started_at: float
-    drain_timeout: float = 30.0
-    """Seconds."""
-    not_loaded: list[str] = []
-    """Why models of the start could not be loaded."""
-    configuration: str = ""
-    """The file of its settings, or a text which says that none was read."""
-    state: str = ""
-    """The file in which it remembers its models; without one, a text that names the folder of its caches."""
-    models: str = ""
-    """The models of its start: given and remembered ones."""
-    hint: str = ""
-    script: str = ""
-    """The start script whose server it is; its listeners may have no address."""
-    endpoints: list[str] = []
-    """Addresses that the script has opened."""
-
-    @property
-    def state_folder(self) -> Path:
-        return Path(self.state_dir or Path(self.model_store) / BESIDE_MODELS)
-
-    @property
-    def logs(self) -> list[str]:
-        if self.log_files is not None:
-            return self.log_files
-        return [self.log_file] if self.log_file else []
-
-    def places(self) -> dict[str, str]:
-        """Its files and addresses, as texts for the user."""
-        read = {"config": self.configuration, "state": self.state, "models": self.models}
-        found = {**{name: text for name, text in read.items() if text}, **self._listeners()}
-        if self.logs:
-            found["log"] = ", ".join(self.logs)
-        return {**found, "log files": self.log_folder} if self.log_folder else found
-
-    def _listeners(self) -> dict[str, str]:
-        if self.script:
-            own = [self.inference, self.management, self.metrics, self.grpc_inference, self.grpc_management]
-            more = [address for address in own if address]
-            return {"script": self.script, "endpoints": ", ".join([*self.endpoints, *more]) or "none"}
-        return {
-            "inference": self.inference,
-            "management": self.management,
-            "metrics": self.metrics or "off",
-            "gRPC": f"{self.grpc_inference}, management {self.grpc_management}",
-            "tokens": self.key_file or "off (--disable-token-auth)",
-        }
-
-    def summary(self) -> str:
-        return ", ".join(f"{name} {place}" for name, place in self.places().items())
-
-
 class Instance:
     """A running server's lock and description. The files of a killed server are ignored, because they are not
     locked."""
 
-    def __init__(self, state: StateFolder, *, has_pid_file: bool = True) -> None:
-        """`has_pid_file`: TorchServe's file of a running server is written. Raises StateFolderError, or InstanceError
-        when another server holds this folder."""
+    def __init__(self, state: StateFolder, *, has_pid_file: bool = True, below: int | None = None) -> None:
+        """`has_pid_file`: TorchServe's file of a running server is written. `below`: its supervisor's process. Raises
+        StateFolderError, or InstanceError when another server has this folder."""
         state.make()
         self.state = state
         self._has_pid_file, self._pid_file, self._index = has_pid_file, PidFile(), _index()
@@ -127,9 +46,9 @@ class Instance:
         except BlockingIOError:
             os.close(self._lock)
             raise InstanceError(_taken(state, _read(state.info))) from None
-        if not state.is_named and (others := self._others()):
+        if other := self._other(below):
             os.close(self._lock)
-            raise InstanceError(_taken(state, others[0]))
+            raise InstanceError(_taken(state, other))
         for aside in state.path.glob("server.*.tmp"):  # of a server that was killed
             aside.unlink(missing_ok=True)
         if self._index is not None:
@@ -140,9 +59,14 @@ class Instance:
         """Name of its description in the index."""
         return f"{self._pid}.json"
 
-    def _others(self) -> list[InstanceInfo]:
-        """Servers in the other default state folder: a server with `--ncs` has a folder of its own."""
-        return running_in(path for path in usual_folders(self.state.model_store) if path != self.state.path)
+    def _other(self, below: int | None) -> InstanceInfo | None:
+        """A server that waits for its next frontend, or is in the other default state folder: one with `--ncs` has a
+        folder of its own."""
+        before = _read(self.state.info)
+        if before is not None and before.pid != below and before.starts_another:
+            return before
+        folders = [] if self.state.is_named else usual_folders(self.state.model_store)
+        return next(iter(running_in(path for path in folders if path != self.state.path)), None)
 
     def publish(self, info: InstanceInfo) -> None:
         """Raises InstanceError."""
@@ -197,9 +121,13 @@ def _taken(state: StateFolder, running: InstanceInfo | None) -> str:
 
 
 def running_in(folders: Iterable[Path]) -> list[InstanceInfo]:
-    """The running servers that have locked these state folders."""
-    infos = [_read(folder / INFO) for folder in folders if _is_locked(folder / LOCK)]
-    return [info for info in infos if info is not None]
+    """The running servers that have locked these state folders, and those whose next frontend will."""
+    found = []
+    for folder in folders:
+        info = _read(folder / INFO)
+        if info is not None and (_is_locked(folder / LOCK) or info.starts_another):
+            found.append(info)
+    return found
 
 
 def all_running() -> list[InstanceInfo]:
@@ -280,4 +208,4 @@ def _index() -> Path | None:
     return path if path.is_absolute() else None
 
 
-__all__ = ["Instance", "InstanceError", "InstanceInfo", "all_running", "alone_in", "last_in", "listed", "running_in"]
+__all__ = ["Instance", "InstanceError", "all_running", "alone_in", "last_in", "listed", "running_in"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msx_frontend.assembly.context import ServerContext
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.pid_file import temporary_folder
 from msx_frontend.models.startup.summary import StartSummary
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import psutil
 
-from msx_frontend.assembly.instance import InstanceInfo, alone_in, last_in
+from msx_frontend.assembly.info import InstanceInfo
+from msx_frontend.assembly.instance import alone_in, last_in
 from msx_frontend.assembly.pid_file import PidFile
 from msx_frontend.assembly.status_socket import NAME as STATUS_SOCKET
 from msx_frontend.assembly.upgrade_orders import NAME as ORDERS
@@ -66,7 +67,7 @@ def remove_folder(folder: Path) -> LeftBehind:
 
 
 def _removed(folder: Path, info: InstanceInfo | None) -> LeftBehind | None:
-    if info is not None and _lives(info):
+    if info is not None and info.lives:  # although its lock is free: on a file system without locks, say
         return None
     processes = tuple(_processes(folder / RUN))
     names, size, stayed = _removed_in(folder)
@@ -87,15 +88,6 @@ def _removed_in(folder: Path) -> tuple[list[str], int, str]:
             names.append(str(path.relative_to(folder)))
             size += own
     return names, size, stayed
-
-
-def _lives(info: InstanceInfo) -> bool:
-    """Whether it runs although its lock is free, on a file system without locks. A process that began later is another
-    one."""
-    try:
-        return psutil.Process(info.pid).create_time() <= info.started_at
-    except psutil.Error:
-        return False
 
 
 def _in(folder: Path) -> Iterator[Path]:

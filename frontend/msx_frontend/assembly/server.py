@@ -18,7 +18,8 @@ from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.assembly.context import ServerContext, open_context
 from msx_frontend.assembly.free_memory import of_glibc
 from msx_frontend.assembly.http_front import HttpFront
-from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
+from msx_frontend.assembly.instance import Instance, InstanceError
 from msx_frontend.assembly.instance_info import Addresses, instance_info
 from msx_frontend.assembly.jobs_elsewhere import watch_jobs
 from msx_frontend.assembly.preparation import prepare

@@ -2,7 +2,7 @@
 
 import socket
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.config import ServerConfig
 from msx_net.http.cors import Cors
 from msx_net.page_guard import PageGuard

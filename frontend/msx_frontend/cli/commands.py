@@ -10,7 +10,8 @@ import click
 import psutil
 
 from msx_core.start_errors import StartError
-from msx_frontend.assembly.instance import InstanceInfo, all_running, running_in
+from msx_frontend.assembly.info import InstanceInfo
+from msx_frontend.assembly.instance import all_running, running_in
 from msx_frontend.assembly.pid_file import PidFile, temporary_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders

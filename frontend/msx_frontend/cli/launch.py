@@ -26,7 +26,7 @@ from msx_frontend.supervision.needed import lacks
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
-    from msx_frontend.assembly.instance import InstanceInfo
+    from msx_frontend.assembly.info import InstanceInfo
     from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
     from msx_frontend.config import ServerConfig

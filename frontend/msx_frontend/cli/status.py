@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.status_socket import Status, ask
 from msx_frontend.cli.device_table import device_rows, devices_of
 from msx_frontend.cli.launch import started_text

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from msx_frontend.assembly.instance import Instance, InstanceError, InstanceInfo, all_running, running_in
+from msx_frontend.assembly.info import InstanceInfo
+from msx_frontend.assembly.instance import Instance, InstanceError, all_running, running_in
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, StateFolderError, state_folder
 from tests.disks import fill, small_disk
@@ -50,7 +54,7 @@ def info(store: Path, pid: int | None = None, changes: dict[str, Any] | None = N
         "state_dir": str(store / ".msx"),
         **(changes or {}),
     }
-    return InstanceInfo(pid=pid or os.getpid(), model_store=str(store), started_at=1.5, **places)
+    return InstanceInfo(**{"pid": pid or os.getpid(), "model_store": str(store), "started_at": 1.5, **places})
 
 
 def test_a_published_server_is_found(store: Path, held: Instance) -> None:
@@ -76,6 +80,35 @@ def test_one_below_a_supervisor_is_described_by_its_number(
     assert (tmp_path / ".model_server.pid").read_text() == "1"
     second.close()
     assert not list(index.iterdir())
+
+
+def test_one_whose_next_frontend_has_not_come_up_runs(store: Path, index: Path) -> None:
+    """`--stop` finds it in a crash loop, too, and no other server takes its folder. Its own frontend does."""
+    command = [sys.executable, "-c", "input()", "msx_frontend.supervision"]
+    supervisor = subprocess.Popen(command, stdin=subprocess.PIPE)
+    below = info(store, supervisor.pid, {"frontend": 1, "started_at": time.time() + 60})
+    first = Instance(beside(store))
+    first.publish(below)
+    os.close(first._lock)
+    assert running_in([store / ".msx"]) == all_running() == [below]
+    with pytest.raises(InstanceError, match=rf"already running on the model store .*\(pid {supervisor.pid}"):
+        Instance(beside(store))
+    first = Instance(beside(store), below=supervisor.pid)
+    os.close(first._lock)
+    supervisor.kill()
+    os.waitid(os.P_PID, supervisor.pid, os.WEXITED | os.WNOWAIT)
+    assert running_in([store / ".msx"]) == []
+    supervisor.communicate()
+    Instance(beside(store)).close()
+
+
+def test_process_1_of_another_container_is_none_of_ours(store: Path) -> None:
+    """Each has one, and the folder may be on a volume."""
+    first = Instance(beside(store))
+    first.publish(info(store, 1, {"frontend": 7, "started_at": time.time()}))
+    os.close(first._lock)
+    assert running_in([store / ".msx"]) == []
+    Instance(beside(store)).close()
 
 
 def test_an_ended_server_is_not(store: Path, index: Path) -> None:

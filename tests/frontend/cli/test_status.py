@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.status_socket import Status
 from msx_frontend.cli import status
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.config.pythons import named_interpreters
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import state_folder

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msx_archiver.sizes import MIB, human
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.config.state_folder import can_be_made, state_folder

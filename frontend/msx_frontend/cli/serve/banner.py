@@ -14,7 +14,7 @@ from msx_frontend.archives.guess import MINDIR, mindirs_in
 from msx_frontend.models.schemas.tensor_examples import example_shape, example_value
 
 if TYPE_CHECKING:
-    from msx_frontend.assembly.instance import InstanceInfo
+    from msx_frontend.assembly.info import InstanceInfo
 
 LARGEST_EXAMPLE = 64
 """Values of an example that stands in the line; a larger one is made by a command before it."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.status_socket import Status
 from msx_frontend.cli import commands
 from msx_frontend.cli.status import asked, columns

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from msx_frontend.assembly.instance import InstanceInfo
+from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.cli.commands import NOT_RUNNING, SeveralServersError, the_one
 from msx_frontend.cli.options import Options
 
