@@ -297,7 +297,8 @@ def test_a_server_that_cannot_come_up_is_stopped(tmp_path: Path) -> None:
         log = tmp_path / ".msx" / "logs" / "msx.log"
         wait_until(lambda: log.read_text().count("another takes its workers over") > 2, "it crashes in a loop")
         assert f"running (pid {started.pid})" in terminal.serve("--status", "--model-store", ".").out
-        assert "is already running" in terminal.serve("--start", "--set", "inference_address=http://127.0.0.1:0").err
+        (tmp_path / "other.properties").write_text(FREE_PORTS)
+        assert "is already running" in terminal.serve("--start", "--ts-config", "other.properties").err
         stopped = terminal.serve("--stop")
         assert (stopped.code, stopped.out) == (0, "MSX has stopped.\n")
         assert not [*filter(is_running, below)]
