@@ -23,6 +23,7 @@ from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, fork_frontend
 from msx_frontend.supervision.needed import lacks
+from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ if TYPE_CHECKING:
     from msx_frontend.config.load import GivenSettings
 
 Beside: TypeAlias = "Callable[[Server], Coroutine[None, None, None]]"
-
-LOG_FILE = "MSX_LOG_FILE"
-"""The file for the output of a server in the background."""
 
 READY_FD = "MSX_READY_FD"
 """The descriptor of a pipe on which a server in the background reports that it answers, or why not."""

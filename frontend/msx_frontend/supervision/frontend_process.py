@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
+from msx_frontend.supervision.saying import follow_log
 from msx_frontend.supervision.wire import VERSION
 
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
@@ -44,6 +45,7 @@ class FrontendProcess:
     @classmethod
     def start(cls, python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> FrontendProcess:
         """`handed_on`: descriptors that it inherits, by the variable that names each. Raises OSError."""
+        follow_log()
         connection, end = socket.socketpair()
         variables = {**{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())}
         try:
