@@ -52,6 +52,13 @@ def supervisor(request: pytest.FixtureRequest) -> str:
     return f"supervisor={request.param}\n"
 
 
+@pytest.fixture
+def typed(tmp_path: Path) -> Iterator[Terminal]:
+    pack_service("echo", tmp_path)
+    with contextlib.closing(Terminal(tmp_path)) as opened:
+        yield opened
+
+
 class Shown:
     """A server that was started by what stands before its command."""
 
@@ -111,7 +118,7 @@ def test_a_life_in_the_foreground(tmp_path: Path, supervisor: str) -> None:
         server.process.send_signal(signal.SIGINT)
         assert server.process.wait(60) == 0
         assert running.status() == 503
-    assert [line["message"] for line in server.log_lines()][-1] == "stopped"
+    assert server.log_lines()[-1]["message"] == "stopped"
     assert "Traceback" not in server.log.read_text()
 
 
@@ -131,7 +138,7 @@ def test_ctrl_c_in_a_terminal(tmp_path: Path, supervisor: str) -> None:
         assert one.process.wait(60) == 0
         one.wait_gone()
     said = one.log.read_text()
-    assert re.findall(r"^Model server started \(pid (\d+)\)\.\r$", said, re.MULTILINE) == [str(one.server.pid)]
+    assert re.findall(r"^Model server started \(pid (\d+)\)\.$", said, re.MULTILINE) == [str(one.server.pid)]
     assert said.rstrip().endswith("stopped")
     assert "Traceback" not in said
 
@@ -155,38 +162,34 @@ def test_a_server_that_a_closed_terminal_is_not_to_end(tmp_path: Path, superviso
         one.wait_gone()
 
 
-def test_a_life_in_the_background(tmp_path: Path, supervisor: str) -> None:
-    pack_service("echo", tmp_path)
-    (tmp_path / "config.properties").write_text(FREE_PORTS + supervisor)
-    terminal, pid_file = Terminal(tmp_path), tmp_path / "temp" / ".model_server.pid"
-    try:
-        first = _start(terminal)
-        assert pid_file.read_text() == str(first[0].pid)
-        os.kill(int(pid_file.read_text()), signal.SIGKILL)
-        wait_until(lambda: not [*filter(is_running, first)], "nothing is left")
-        assert terminal.serve("--status").code == 1
-        second = _start(terminal)
-        stopped = terminal.serve("--stop")
-        assert (stopped.code, stopped.out, stopped.err) == (0, "MSX has stopped.\n", "")
-        assert not [*filter(is_running, second)]
-        assert not pid_file.exists()
-    finally:
-        terminal.close()
+def test_a_life_in_the_background(typed: Terminal, supervisor: str) -> None:
+    (typed.folder / "config.properties").write_text(FREE_PORTS + supervisor)
+    pid_file = typed.folder / "temp" / ".model_server.pid"
+    first = _start(typed)
+    assert pid_file.read_text() == str(first[0].pid)
+    os.kill(int(pid_file.read_text()), signal.SIGKILL)
+    wait_until(lambda: not [*filter(is_running, first)], "nothing is left")
+    assert typed.serve("--status").code == 1
+    second = _start(typed)
+    stopped = typed.serve("--stop")
+    assert (stopped.code, stopped.out, stopped.err) == (0, "MSX has stopped.\n", "")
+    assert not [*filter(is_running, second)]
+    assert not pid_file.exists()
 
 
-def _start(terminal: Terminal) -> list[psutil.Process]:
+def _start(typed: Terminal) -> list[psutil.Process]:
     """Its process, and all that it has started."""
-    said = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
+    said = typed.serve("--start", "--wait", "--models", "echo.mar", "--dt")
     assert (said.code, said.err) == (0, "")
-    assert f"(pid {said.pid})" in terminal.serve("--status").out
+    assert f"(pid {said.pid})" in typed.serve("--status").out
     server = psutil.Process(said.pid)
     return [server, *server.children(recursive=True)]
 
 
 @pytest.mark.parametrize("how", [("--foreground",), ("--start",), ("--start", "--wait")])
-def test_starts_that_fail(tmp_path: Path, supervisor: str, how: tuple[str, ...]) -> None:
+def test_starts_that_fail(typed: Terminal, supervisor: str, how: tuple[str, ...]) -> None:
     """Each says why, once, and ends with 1. Nobody holds what it writes to when it has."""
-    terminal = Terminal(tmp_path)
+    tmp_path = typed.folder
     (tmp_path / "file").write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -195,10 +198,9 @@ def test_starts_that_fail(tmp_path: Path, supervisor: str, how: tuple[str, ...])
             ("job_queue_size=some", "job_queue_size"),
             ("state_dir=file/state", "file/state"),
             ("log_config=absent.yaml", "absent.yaml"),
-            ("ssl_certificate=absent.pem", "absent.pem"),
         ):
             (tmp_path / "config.properties").write_text(f"{FREE_PORTS}{supervisor}{given}\n")
-            said = terminal.serve(*how, "--dt")
+            said = typed.serve(*how, "--dt")
             assert said.code == 1, said
             assert reason in said.err
             assert len([line for line in said.err.splitlines() if reason in line]) == 1, said
