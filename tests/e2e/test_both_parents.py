@@ -1,4 +1,4 @@
-"""What an operator sees of a server's life: the same with a supervisor, which is usual, and without one."""
+"""The life of a server as an operator sees it: the same with a supervisor, which is usual, and without one."""
 
 from __future__ import annotations
 

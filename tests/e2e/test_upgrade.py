@@ -49,7 +49,7 @@ def upgrade(server: RunningServer, *flags: str) -> subprocess.CompletedProcess[s
 
 
 def frontend(server: RunningServer) -> int:
-    return int(json.loads((server.state / "server.json").read_text())["pid"])
+    return int(json.loads((server.state / "server.json").read_text())["frontend"])
 
 
 class Load:
@@ -86,7 +86,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
             before = frontend(server)
             done = upgrade(server)
             assert (done.returncode, done.stderr) == (0, "")
-            assert done.stdout == f"The new server (pid {frontend(server)}) has taken over.\n"
+            assert done.stdout == f"The new frontend (pid {frontend(server)}) has taken over.\n"
             assert frontend(server) != before
             wait_until(lambda so_far=load.answers: load.answers > so_far + 20, "it answers")  # type: ignore[misc]
         load.end()

@@ -1,4 +1,4 @@
-"""What a supervisor needs of the system, besides what every server does."""
+"""Needs of a supervisor, besides those of every server."""
 
 import os
 

@@ -67,7 +67,7 @@ def test_a_published_server_is_found(store: Path, held: Instance) -> None:
 def test_one_below_a_supervisor_is_described_by_its_number(
     store: Path, index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That is what ends it. The next frontend describes itself in the same place."""
+    """It ends the server. The next frontend describes itself in the same place."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     first = Instance(beside(store))
     first.publish(info(store, 1))

@@ -57,7 +57,7 @@ def _follow(python: str | None, workers: bool, flags: dict[str, Any]) -> None:
     if "refused" in answer:
         sys.exit(_failed(answer["refused"]))
     follows = " Its workers are replaced one after the other." if workers else ""
-    click.echo(f"The new server (pid {answer['pid']}) has taken over.{follows}")
+    click.echo(f"The new frontend (pid {answer['pid']}) has taken over.{follows}")
     if notice := answer.get("notice"):
         click.echo(visible(notice), err=True)
 
