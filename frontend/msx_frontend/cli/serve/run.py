@@ -22,12 +22,13 @@ def serve(options: Options, serving: Serving) -> int:
         try:
             session = _session(options, serving, Path(private.path))
             session.make()
+            settled = session.options(options)
         except (StartError, ArchiveError, OSError, ServiceError) as error:
             click.echo(str(error), err=True)
             return 1
         for place in ("LOG_LOCATION", "METRICS_LOCATION"):  # TorchServe's log files end with the session
             os.environ.setdefault(place, str(Path(private.path, "logs")))
-        return run_in_foreground(session.options(options), session.run) or session.code
+        return run_in_foreground(settled, session.run) or session.code
     finally:
         private.remove()
 

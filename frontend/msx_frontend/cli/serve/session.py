@@ -21,24 +21,29 @@ from msx_frontend.archives.model_folder import made_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.banner import banner
 from msx_frontend.cli.serve.file_watch import FileWatch
+from msx_frontend.config.load import load_settings
 from msx_frontend.visible import visible
+from msx_net.listening.address import Address
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.server import Server
     from msx_frontend.models.versions.model_version import ModelVersion
 
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8080
+
 
 @dataclass(frozen=True)
 class Serving:
-    """The flags that only a path has. `workers`: None for what its configuration says.
+    """The flags that only a path has. `workers`, `host`, `port`: None for what its configuration and the server's say.
 
     With `url`, of a hub's model, `path` is where this was fetched to.
     """
 
     path: Path
     url: str = ""
-    host: str = "127.0.0.1"
-    port: int = 8080
+    host: str | None = None
+    port: int | None = None
     weights: Path | None = None
     workers: int | None = None
     reload: bool = False
@@ -75,22 +80,31 @@ class Session:
         return f"{self.name}={self._made}"
 
     def options(self, given: Options) -> Options:
-        """Options beside the flags that the user has given: --set beats what is chosen here."""
-        at, port = self._serving.host, self._serving.port
-        ports = [port + more if port else 0 for more in (0, 1, 2)]
-        names = ("inference_address", "management_address", "metrics_address")
-        chosen = [f"{name}=http://{at}:{number}" for name, number in zip(names, ports, strict=True)]
-        chosen += ["grpc_inference_port=0", "grpc_management_port=0", "default_workers_per_model=1"]
+        """Options beside the flags that the user has given: --set beats what is chosen here, and so do addresses of the
+        configuration's file without --host and --port. Raises ServerConfigError."""
+        own = replace(given, model_store=self._store)
+        chosen = self._addresses()
+        if self._serving.host is None and self._serving.port is None:
+            of_user = load_settings(own.overrides(), given.ts_config, given.env).given
+            chosen = {name: value for name, value in chosen.items() if name not in of_user}
+        chosen["default_workers_per_model"] = "1"
         return replace(
-            given,
+            own,
             models=(self._model(),),
-            model_store=self._store,
             state_dir=given.state_dir or self._folder / "state",
-            settings=(*chosen, *given.settings),
+            settings=(*(f"{name}={value}" for name, value in chosen.items()), *given.settings),
             ncs=True,
             wait=False,
             foreground=True,
         )
+
+    def _addresses(self) -> dict[str, str]:
+        """Three ports in a row, or free ones; gRPC has free ones."""
+        host = (self._serving.host or DEFAULT_HOST).strip("[]")
+        port = DEFAULT_PORT if self._serving.port is None else self._serving.port
+        names = ("inference_address", "management_address", "metrics_address")
+        found = {name: str(Address("http", host, port + more if port else 0)) for more, name in enumerate(names)}
+        return found | {"grpc_inference_port": "0", "grpc_management_port": "0"}
 
     async def run(self, server: Server) -> None:
         """Run beside the server, until it ends."""
