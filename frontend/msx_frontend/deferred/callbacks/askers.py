@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
+
+from msx_net.outgoing.addresses import address_of
 
 NETWORK = 64
 """Bits of an IPv6 address that tell one network from another: a client has all addresses of its own."""
@@ -18,12 +20,9 @@ def asker_of(owner: str, client: str) -> str:
 
 
 def _network_of(host: str) -> str:
-    try:
-        address = ip_address(host)
-    except ValueError:
+    address = address_of(host)
+    if address is None:
         return host
     if not isinstance(address, IPv6Address):
         return str(address)
-    if (mapped := address.ipv4_mapped) is not None:
-        return str(mapped)
     return f"{IPv6Address(int(address) >> (128 - NETWORK) << (128 - NETWORK))}/{NETWORK}"

@@ -69,6 +69,8 @@ def test_what_is_dropped_has_no_turn() -> None:
         ("", "2001:db8::1:1:1:1:4711", "the address 2001:db8::/64"),
         ("", "2001:db8::2:4711", "the address 2001:db8::/64"),
         ("", "::ffff:10.0.0.1:4711", "the address 10.0.0.1"),
+        ("", "64:ff9b::a00:1:4711", "the address 10.0.0.1"),  # by NAT64
+        ("", "fe80::1%eth0:4711", "the address fe80::/64"),
         ("", "nonsense:1", "the address nonsense"),
         ("", ":0", "clients without an address"),
         ("", "", "clients without an address"),
