@@ -73,7 +73,7 @@ class Described:
 def _present(family: Family) -> Family:
     """The family with the routes that exist now."""
     routes = (route for route in family.routes if route.when is None or route.when())
-    return family._replace(routes=tuple(route._replace(when=None, whose=None) for route in routes))
+    return family._replace(routes=tuple(route._replace(when=None) for route in routes))
 
 
 def _may_use(key: ClientKey, model: str) -> bool:

@@ -27,7 +27,7 @@ def operation(served: ServedRoute, path: str, components: Components, *, secured
         "tags": [family.name],
         "summary": route.summary,
         "operationId": operation_id(route.method, path),
-        "responses": {**_replies(served, components), "default": components.error(family)},
+        "responses": {**_replies(served, components), "default": _error(served, components)},
     }
     if parameters := [*_names(path), *_queries(route), *_headers(route)]:
         made["parameters"] = parameters
@@ -99,10 +99,17 @@ def _replies(served: ServedRoute, components: Components) -> Schema:
     return {str(status): {"description": text, **content} for status, text in served.route.statuses}
 
 
+def _error(served: ServedRoute, components: Components) -> Schema:
+    """Other models answer some paths of a family by an API of their own."""
+    if served.route.whose is None:
+        return components.error(served.family)
+    return {"description": f"An error, as {served.family.name} has it, or as the API that the model has instead"}
+
+
 def _content(served: ServedRoute, components: Components) -> Schema:
     route, prefix = served.route, prefix_of(served.family)
     types = {JSON_TYPE: route.response_schema, EVENTS_TYPE: route.events_schema}
     known = {name: {"schema": components.schema(one, prefix)} for name, one in types.items() if one is not None}
-    if not known and isinstance(route.answer, JobRoute):
-        known = ANY_CONTENT
+    if route.whose is not None or (isinstance(route.answer, JobRoute) and not known):
+        known = {**ANY_CONTENT, **known}
     return {"content": known} if known else {}

@@ -165,6 +165,21 @@ def test_errors_are_those_of_the_family(operation: str, members: list[str]) -> N
     assert components["schemas"][schema["$ref"].rpartition("/")[2]]["required"] == members
 
 
+@pytest.mark.parametrize(
+    "operation",
+    [
+        "post /model/{model}:generated_stream",
+        "post /predictions/{model_name}/{model_version}/v1/completions",
+        "get /predictions/{model_name}/{model_version}/v1/models",
+    ],
+)
+def test_other_models_answer_the_same_path_as_they_do(operation: str) -> None:
+    """A servable of MindSpore Serving, say, whose errors have its own form."""
+    responses = operations("inference")[operation]["responses"]
+    assert [*responses["default"]] == ["description"]
+    assert responses["200"]["content"].keys() >= {"application/json", "application/octet-stream"}
+
+
 ERRORS = [
     service_errors.ServiceError("it failed"),
     service_errors.BadRequest("top_p: it is 2"),
