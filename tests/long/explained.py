@@ -56,11 +56,11 @@ EXPLAINED = [
         "a call before has scaled the model to no workers",
     ),
     Explained(
-        r"POST (/openai)?/v1/(chat/)?completions",
+        r"POST ((/openai)?/v1/(chat/)?completions|/v2/chat)",
         "response_schema_conformance",
         200,
         "cannot deserialize payload for `application/json`",
-        "OpenAI's streams end with the event [DONE], which is not JSON",
+        "OpenAI's streams, and Cohere's, end with the event [DONE], which is not JSON",
     ),
     Explained(
         r"POST .*(predict|invocations).*",

@@ -47,7 +47,9 @@ def test_a_client_is_made_of_all_endpoints(server: RunningServer, name: str, tmp
     """Each operation is a module that can be imported, and nothing is left out."""
     document = listener(server, name).get("/openapi.json").raise_for_status().text
     (tmp_path / "openapi.json").write_text(document)
-    (tmp_path / "config.yaml").write_text("content_type_overrides: {application/msgpack: application/octet-stream}\n")
+    others = ("application/msgpack", "application/x-ndjson")
+    overrides = dict.fromkeys(others, "application/octet-stream")
+    (tmp_path / "config.yaml").write_text(json.dumps({"content_type_overrides": overrides}))
     programs = Path(environment("openapi")).parent
     command = [str(programs / "openapi-python-client"), "generate", "--path", "openapi.json", "--meta", "none"]
     command += ["--config", "config.yaml", "--output-path", "made", "--fail-on-warning"]

@@ -151,6 +151,8 @@ class Route(NamedTuple):
     """The statuses of replies that look so, and what each says."""
     events_schema: type[msgspec.Struct] | None = None
     """Schema of the data of the server-sent events that a streamed reply is made of."""
+    in_lines: bool = False
+    """A streamed reply is lines of JSON (NDJSON), each as `response_schema` has it."""
     any_method: bool = False
     """Other methods mean the same as `method`, but for those of other routes with this path (TorchServe's rule)."""
     model: str = "model"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.frontend.cli.test_commands import options
 FILE = "model_store=/no/such/folder\ninference_address=http://0.0.0.0:9090\nmetrics_address=http://127.0.0.1:9095\ngrpc_inference_port=7777\n"
 
 
-def chosen(tmp_path: Path, text: str = "", settings: tuple[str, ...] = (), **flags: int | str) -> dict[str, str]:
+def chosen(tmp_path: Path, text: str = "", settings: tuple[str, ...] = (), **flags: Any) -> dict[str, str]:
     file = tmp_path / "config.properties"
     file.write_text(text)
     given = dataclasses.replace(options(ts_config=file), settings=settings, env={})
@@ -32,7 +33,7 @@ def chosen(tmp_path: Path, text: str = "", settings: tuple[str, ...] = (), **fla
     ],
 )
 def test_without_a_word_of_the_file(
-    tmp_path: Path, flags: dict[str, int | str], inference: str, management: str, metrics: str
+    tmp_path: Path, flags: dict[str, Any], inference: str, management: str, metrics: str
 ) -> None:
     found = chosen(tmp_path, **flags)
     assert [found[f"{name}_address"] for name in ("inference", "management", "metrics")] == [
@@ -53,7 +54,7 @@ def test_the_file_says_where(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", [{"host": "127.0.0.1"}, {"port": 8000}])
-def test_a_flag_beats_all_addresses_of_the_file(tmp_path: Path, flags: dict[str, int | str]) -> None:
+def test_a_flag_beats_all_addresses_of_the_file(tmp_path: Path, flags: dict[str, Any]) -> None:
     found = chosen(tmp_path, FILE, **flags)
     assert found["inference_address"] == f"http://127.0.0.1:{flags.get('port', 8080)}"
     assert found["grpc_inference_port"] == "0"

@@ -51,6 +51,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=OllamaChat,
         example={"model": "llm", "messages": said, "stream": False},
         response_schema=schemas.ChatLine,
+        in_lines=True,
     )
     yield Route(
         "POST",
@@ -60,6 +61,7 @@ def _routes(models: TextModels) -> Iterator[Route]:
         request_schema=OllamaGenerate,
         example={"model": "llm", "prompt": "Once upon a time", "stream": False},
         response_schema=schemas.GenerateLine,
+        in_lines=True,
     )
     yield Route(
         "POST",

@@ -3,7 +3,7 @@
 import re
 
 from msx_core.priorities import HEADER, NAMES
-from msx_frontend.apis.openapi.schemas import EVENTS_TYPE, Components, Schema, prefix_of
+from msx_frontend.apis.openapi.schemas import EVENTS_TYPE, LINES_TYPE, Components, Schema, prefix_of
 from msx_frontend.models.schemas.body import ANY_CONTENT, JSON_TYPE
 from msx_net.http.family import JobRoute, Route
 from msx_net.http.router import ServedRoute
@@ -110,6 +110,10 @@ def _content(served: ServedRoute, components: Components) -> Schema:
     route, prefix = served.route, prefix_of(served.family)
     types = {JSON_TYPE: route.response_schema, EVENTS_TYPE: route.events_schema}
     known = {name: {"schema": components.schema(one, prefix)} for name, one in types.items() if one is not None}
-    if route.whose is not None or (isinstance(route.answer, JobRoute) and not known):
-        known = {**ANY_CONTENT, **known}
+    if route.in_lines:
+        known[LINES_TYPE] = {"schema": {"type": "string", "description": "Lines of JSON, each as the reply in JSON is"}}
+    if route.whose is not None:
+        known = {**known, **ANY_CONTENT}  # of other models
+    elif not known and isinstance(route.answer, JobRoute):
+        known = ANY_CONTENT
     return {"content": known} if known else {}

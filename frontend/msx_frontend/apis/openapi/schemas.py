@@ -12,10 +12,11 @@ from msx_frontend.models.schemas.body import JSON_TYPE
 from msx_frontend.models.schemas.shared import PLACE, Schema, SharedSchemas
 from msx_net.http.family import Family, JsonSchema
 
-__all__ = ["ANYTHING", "EVENTS_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
+__all__ = ["ANYTHING", "EVENTS_TYPE", "LINES_TYPE", "Components", "Schema", "prefix_of", "schema_of"]
 
 ANYTHING: Schema = {}
 EVENTS_TYPE = "text/event-stream"
+LINES_TYPE = "application/x-ndjson"
 
 
 class Components(SharedSchemas):

@@ -119,6 +119,7 @@ def test_replies_have_schemas() -> None:
         "get /management/jobs/{id}/result",
         "get /metrics",
         "get /openai/v1/files/{id}/content",
+        "get /predictions/{model_name}/{model_version}/v1/models",
         "get /token",
         "get /v1/files/{id}/content",
     }
@@ -178,6 +179,12 @@ def test_other_models_answer_the_same_path_as_they_do(operation: str) -> None:
     responses = operations("inference")[operation]["responses"]
     assert [*responses["default"]] == ["description"]
     assert responses["200"]["content"].keys() >= {"application/json", "application/octet-stream"}
+
+
+@pytest.mark.parametrize("operation", ["post /api/chat", "post /api/generate"])
+def test_replies_in_lines_have_their_type(operation: str) -> None:
+    content = operations("inference")[operation]["responses"]["200"]["content"]
+    assert content.keys() == {"application/json", "application/x-ndjson"}
 
 
 ERRORS = [
