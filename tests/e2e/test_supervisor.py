@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -228,6 +229,31 @@ def memory(pid: int) -> int:
 
 def test_the_supervisor_is_small(server: RunningServer) -> None:
     assert memory(server.process.pid) < 20 << 20
+
+
+def test_the_supervisor_alone_may_have_more_open_files(tmp_path: Path) -> None:
+    """It keeps some for each worker, which has the usual limit, whichever frontend has started it."""
+    pack_service("echo", new_store(tmp_path))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (usual := min(soft, hard - 1), hard))
+    try:
+        server = start_server(tmp_path, "--models", "echo=echo.mar", properties=SUPERVISED, fork=False)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    server.wait_ready()
+    assert _open_files(server.process.pid) == (hard, hard)
+    for _ in range(2):
+        (pid,) = server.worker_pids("echo")
+        assert _open_files(pid) == (usual, hard)
+        crash(server)
+        assert server.worker_pids("echo") == [pid]
+        server.kill_worker(pid, "echo")
+    assert server.terminate() == 0
+    server.close()
+
+
+def _open_files(pid: int) -> tuple[int, int]:
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE)
 
 
 @needs_root
