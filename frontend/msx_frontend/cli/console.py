@@ -9,11 +9,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 
+from msx_frontend.supervision.frontend_command import CONSOLE_FD
+
 if TYPE_CHECKING:
     from msx_frontend.logs.console import Console
-
-CONSOLE_FD = "MSX_CONSOLE_FD"
-"""The descriptor of the stdout of the starting command, to which the log is copied."""
 
 PROC = Path("/proc")
 LAST_LINES = 1.0

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from msx_core.start_errors import StartError
-from msx_frontend.cli.console import CONSOLE_FD, copied_to_console, handed_on
+from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.first_process import become_parent, is_first_process
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
+from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, fork_frontend
 from msx_frontend.supervision.needed import lacks
 from msx_frontend.supervision.saying import LOG_FILE
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from msx_frontend.config.load import GivenSettings
 
 Beside: TypeAlias = "Callable[[Server], Coroutine[None, None, None]]"
-
-READY_FD = "MSX_READY_FD"
-"""The descriptor of a pipe on which a server in the background reports that it answers, or why not."""
 
 _ANSWERS_LATER = 5.0
 """Seconds to wait longer than the server, so that its own report, which names the models, comes first."""
@@ -79,7 +77,8 @@ def _below_parent(settings: GivenSettings, options: Options) -> GivenSettings:
     there is to be none. Raises StartError, OSError."""
     lack = lacks() if settings.config.supervisor else ""
     if settings.config.supervisor and not lack:
-        fork_frontend([f"--once={READY_FD}", f"--always={CONSOLE_FD}"], ["--foreground", *options.argv])
+        foreground = [] if "--foreground" in options.argv else ["--foreground"]
+        fork_frontend([*foreground, *options.argv])
     elif lack and "supervisor" in settings.given:
         raise SupervisorError(f"supervisor=true cannot be: this system {lack}. Set it to false.")
     elif is_first_process():

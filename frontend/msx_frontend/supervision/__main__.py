@@ -1,8 +1,7 @@
 """`python -m msx_frontend.supervision [OPTIONS] -- msx-serve ARGUMENTS`
 
-Becomes the supervisor of this server. Options `--once NAME` and `--always NAME` name variables whose values are
-inherited descriptors; `--frontend PID:FD` is a child of this process already, and the connection to it. By `msx-serve`
-`ps` and `pgrep -f` find it.
+Becomes the supervisor of this server. `--frontend PID:FD` is a child of this process already, and the connection to it.
+By `msx-serve` `ps` and `pgrep -f` find it.
 """
 
 import argparse
@@ -20,8 +19,6 @@ from msx_frontend.supervision.supervisor import FrontendSupervisor
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--once", default="")
-    parser.add_argument("--always", default="")
     parser.add_argument("--frontend", default="")
     parser.add_argument("--descriptors", type=int, help="soft limit of a program before this one, which has raised it")
     parser.add_argument("--state", type=int, help="descriptor with the state that another program of it has left")
@@ -30,9 +27,7 @@ def main() -> int:
     end = sys.argv.index("--")
     options = parser.parse_args(sys.argv[1:end])
     soft = raise_limit() if options.descriptors is None else options.descriptors
-    own = [f"--once={options.once}", f"--always={options.always}", f"--descriptors={soft}"]
-    replacement = Replacement([*own, *sys.argv[end:]])
-    command = FrontendCommand(sys.argv[end + 2 :], options.once, options.always)
+    replacement, command = Replacement([f"--descriptors={soft}", *sys.argv[end:]]), FrontendCommand(sys.argv[end + 2 :])
     supervisor = FrontendSupervisor(command, Restarts(), replacement, soft)
     if options.state is not None:
         _go_on(supervisor, replacement, options)

@@ -11,18 +11,22 @@ from msx_frontend.supervision.orders import Command
 from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import close_all
 
+READY_FD = "MSX_READY_FD"
+"""Variable with the descriptor of a pipe on which a server in the background reports that it answers, or why not."""
+CONSOLE_FD = "MSX_CONSOLE_FD"
+"""Variable with the descriptor of the stdout of the starting command, to which the log is copied."""
+
 
 class FrontendCommand:
-    def __init__(self, arguments: Sequence[str], once: str, always: str) -> None:
-        """`arguments` are those of `msx-serve`. `once` and `always` are names of variables whose values are descriptors
-        of the command that started the server: for the first frontend, and for all."""
+    def __init__(self, arguments: Sequence[str]) -> None:
+        """`arguments` are those of `msx-serve`."""
         self.python = sys.executable
-        self._arguments, self._once = arguments, once
-        self._always = {always: int(os.environ[always])} if always in os.environ else {}
+        self._arguments = arguments
+        self._always = {CONSOLE_FD: int(os.environ[CONSOLE_FD])} if CONSOLE_FD in os.environ else {}
 
     def start(self) -> FrontendProcess:
         """Raises OSError."""
-        once = {self._once: int(os.environ.pop(self._once))} if self._once in os.environ else {}
+        once = {READY_FD: int(os.environ.pop(READY_FD))} if READY_FD in os.environ else {}
         try:
             return FrontendProcess.start(self.python, self._arguments, {**once, **self._always})
         finally:
@@ -31,4 +35,4 @@ class FrontendCommand:
     def upgrade(self, python: str | None, command: Command | None) -> Upgrade:
         """Start one that is to follow; None: with the same interpreter. Raises OSError, and ValueError for what cannot
         be a path."""
-        return Upgrade(python or self.python, self._arguments, self._always, command, self._once)
+        return Upgrade(python or self.python, self._arguments, self._always, command, READY_FD)

@@ -79,9 +79,9 @@ class FrontendProcess:
         self.connection.close()
 
 
-def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
-    """Let this process become the supervisor, with `options` of its program, and go on in a child that is its first
-    frontend, which has read all that a new interpreter would read again. Returns in the child. Raises OSError.
+def fork_frontend(arguments: Sequence[str]) -> None:
+    """Let this process become the supervisor, and go on in a child that is its first frontend, and has read all that a
+    new interpreter would read again. Returns in the child. Raises OSError.
 
     No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it.
     """
@@ -97,7 +97,7 @@ def fork_frontend(options: Sequence[str], arguments: Sequence[str]) -> None:
     first = f"--frontend={pid}:{connection.fileno()}"
     connection.set_inheritable(True)
     try:
-        command = [sys.executable, "-m", SUPERVISOR, first, *options, "--", "msx-serve", *arguments]
+        command = [sys.executable, "-m", SUPERVISOR, first, "--", "msx-serve", *arguments]
         os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
     except OSError:
         os.kill(pid, signal.SIGKILL)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from msx_frontend.cli.console import CONSOLE_FD, copied_to_console, handed_on, has_console
+from msx_frontend.cli.console import copied_to_console, handed_on, has_console
+from msx_frontend.supervision.frontend_command import CONSOLE_FD
 
 ME = 100
 

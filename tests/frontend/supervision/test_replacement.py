@@ -37,7 +37,7 @@ class Parts:
 
     def __init__(self) -> None:
         self.children, self.sockets, self.restarts = Children(), KeptSockets(), Restarts(60.0)
-        command = FrontendCommand([], "ONCE", "ALWAYS")
+        command = FrontendCommand([])
         self.succession = Succession(command, self.restarts, self.children, self.sockets)
         self.state = SupervisorState(self.succession, self.children, self.sockets, self.restarts)
 
@@ -228,7 +228,7 @@ FORKS = """
 import signal, sys
 from msx_frontend.supervision import frontend_process
 frontend_process.SUPERVISOR = "tests.frontend.supervision.blocked"
-frontend_process.fork_frontend([], [])
+frontend_process.fork_frontend([])
 print("child", sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())), flush=True)
 """
 

@@ -64,7 +64,7 @@ class Server(Succession):
 
     def __init__(self) -> None:
         self.program_is_gone = False
-        super().__init__(FrontendCommand([], "ONCE", "ALWAYS"), Restarts(60.0), Children(), KeptSockets())
+        super().__init__(FrontendCommand([]), Restarts(60.0), Children(), KeptSockets())
         self.start()
 
     @property
