@@ -166,6 +166,7 @@ def test_a_life_in_the_background(typed: Terminal, supervisor: str) -> None:
     (typed.folder / "config.properties").write_text(FREE_PORTS + supervisor)
     pid_file = typed.folder / "temp" / ".model_server.pid"
     first = _start(typed)
+    assert ("msx_frontend.supervision" in first[0].cmdline()) == ("true" in supervisor)
     assert pid_file.read_text() == str(first[0].pid)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
     wait_until(lambda: not [*filter(is_running, first)], "nothing is left")
