@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 import psutil
 
 SUPERVISOR = "msx_frontend.supervision"
-"""Module that a supervisor's command line names."""
+"""Module that a supervisor's command line names when the start is over; until then it is that of its first server."""
+PATIENCE = 30.0
+"""Seconds until it names it."""
 
 
 def family_of(server: psutil.Process) -> list[psutil.Process]:
@@ -18,4 +22,14 @@ def family_of(server: psutil.Process) -> list[psutil.Process]:
 def supervisor_of(server: psutil.Process) -> psutil.Process | None:
     """Return its supervisor's process; None where it has none."""
     parent = server.parent()
-    return parent if parent is not None and SUPERVISOR in parent.cmdline() else None
+    is_supervisor = parent is not None and (SUPERVISOR in parent.cmdline() or parent.cmdline() == server.cmdline())
+    return parent if is_supervisor else None
+
+
+def wait_small(supervisor: psutil.Process) -> None:
+    """Wait until a supervisor has given back what only the start needed. Raises TimeoutError."""
+    over = time.monotonic() + PATIENCE
+    while SUPERVISOR not in supervisor.cmdline():
+        if time.monotonic() > over:
+            raise TimeoutError(f"the supervisor keeps what the start needed for more than {PATIENCE:g} s")
+        time.sleep(0.05)

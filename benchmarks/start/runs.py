@@ -11,7 +11,7 @@ import click
 import psutil
 
 from benchmarks.load.client import Address, Connection
-from benchmarks.servers.family import supervisor_of
+from benchmarks.servers.family import supervisor_of, wait_small
 from benchmarks.servers.msx import Server, new_store, start, stop
 
 PATH = "/predictions/echo"
@@ -29,11 +29,13 @@ class Run:
     worker: float
     worker_unique: float
     supervisor: float | None
-    """None where there is none."""
+    """None where there is none, and where its memory was not waited for."""
 
 
-def run_once(requests: int, connections: int, workers: int, *, tokens: bool, program: Path | None = None) -> Run:
-    """`program` is an `msx-serve` of another checkout."""
+def run_once(
+    requests: int, connections: int, workers: int, *, tokens: bool, program: Path | None = None, lasts: bool = False
+) -> Run:
+    """`program` is an `msx-serve` of another checkout. `lasts`: until the supervisor has the memory that it keeps."""
     with new_store("echo", f"minWorkers: {workers}\nmaxWorkers: {workers}\n") as store:
         began = time.monotonic()
         server = start(store, "echo", tokens=tokens, program=program)
@@ -42,18 +44,20 @@ def run_once(requests: int, connections: int, workers: int, *, tokens: bool, pro
             asyncio.run(_first_answer(server.address))
             answered = time.monotonic()
             asyncio.run(_send(server.address, requests, connections))
-            weights = _weigh(server)
+            weights = _weigh(server, lasts)
         finally:
             stopping = time.monotonic()
             stop(server)
         return Run(returned - began, answered - began, time.monotonic() - stopping, *weights)
 
 
-def _weigh(server: Server) -> tuple[float, float, float, float, float | None]:
+def _weigh(server: Server, lasts: bool) -> tuple[float, float, float, float, float | None]:
     """The frontend and the heaviest worker, resident and unique each; the supervisor, resident."""
     frontend = _megabytes(server.process)
     workers = [_megabytes(process) for process in server.workers()]
-    supervisor = supervisor_of(server.process)
+    supervisor = supervisor_of(server.process) if lasts else None
+    if supervisor is not None:
+        wait_small(supervisor)
     return (*frontend, *max(workers), None if supervisor is None else _megabytes(supervisor)[0])
 
 

@@ -70,8 +70,9 @@ def main(
     times = help_times(HELPS)
     run = partial(run_once, requests, connections, workers, tokens=tokens)
     counted, earlier, theirs = list[Run](), list[Run](), _Peer(report, wanted=peer)
-    for program in (None, before) if before is not None else (None,):
-        run(program=program)
+    warm = run(lasts=True)
+    if before is not None:
+        run(program=before)
     theirs.run()
     progress("start: warm-up")
     for number in settling_rounds("start", runs, lambda: _starts(counted, earlier)):
@@ -82,12 +83,12 @@ def main(
     report.notes.append(
         f"Runs: {len(counted)}, {workers} worker(s), memory after {requests:,} requests; MB are 10^6 bytes"
     )
-    report.tables += [help_table(times), _table(counted)]
+    report.tables += [help_table(times), _table(counted, warm)]
     report.targets += [
         _target("start to first answer, s", [run.first_answer for run in counted], FIRST_ANSWER),
         _target("frontend resident, MB", [run.frontend for run in counted], FRONTEND),
         _target("echo worker resident, MB", [run.worker for run in counted], WORKER),
-        *_supervisor_target(counted),
+        *_supervisor_target(warm),
         help_target(times),
     ]
     compare(report, _starts(counted, earlier), what="Start", costs=_sizes(counted, earlier))
@@ -145,7 +146,7 @@ def _sizes(now: Sequence[Run], before: Sequence[Run]) -> list[Pair]:
     return [Pair("frontend", "MB", [run.frontend for run in now], [run.frontend for run in before])]
 
 
-def _table(runs: Sequence[Run]) -> Table:
+def _table(runs: Sequence[Run], warm: Run) -> Table:
     columns = {
         "msx-serve --start returns, s": [run.command for run in runs],
         "first answer, s": [run.first_answer for run in runs],
@@ -154,19 +155,14 @@ def _table(runs: Sequence[Run]) -> Table:
         "… of which its own": [run.frontend_unique for run in runs],
         "echo worker resident, MB": [run.worker for run in runs],
         "… of which its own ": [run.worker_unique for run in runs],
-        **({"supervisor resident, MB": supervisors} if (supervisors := _supervisors(runs)) else {}),
+        **({} if warm.supervisor is None else {"supervisor resident, MB": [warm.supervisor]}),
     }
     rows = [(what.strip(), figure(median(values)), spread(values)) for what, values in columns.items()]
     return Table("Start, stop and memory", ("what", "median", "lowest – highest"), rows)
 
 
-def _supervisors(runs: Sequence[Run]) -> list[float]:
-    return [run.supervisor for run in runs if run.supervisor is not None]
-
-
-def _supervisor_target(runs: Sequence[Run]) -> list[Target]:
-    supervisors = _supervisors(runs)
-    return [_target("supervisor resident, MB", supervisors, SUPERVISOR)] if supervisors else []
+def _supervisor_target(run: Run) -> list[Target]:
+    return [] if run.supervisor is None else [_target("supervisor resident, MB", [run.supervisor], SUPERVISOR)]
 
 
 def _ratio_target(seconds: Mapping[str, Values]) -> Target:

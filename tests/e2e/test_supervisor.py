@@ -95,6 +95,19 @@ def test_workers_go_on_with_the_next_frontend(server: RunningServer) -> None:
     assert workers(server) == before
 
 
+def test_the_supervisor_gives_back_what_the_start_needed(server: RunningServer) -> None:
+    """It becomes a small program when the start is over, and goes on with its frontend and its workers."""
+    supervisor, answers, before = psutil.Process(server.process.pid), frontend(server), workers(server)
+    wait_until(lambda: "msx_frontend.supervision" in supervisor.cmdline(), "it is small", server.tail)
+    assert server.predict("echo", "x").text == "x"
+    assert memory(supervisor.pid) < 20 << 20
+    assert (frontends(server), workers(server)) == ([answers], before)
+    crash(server)
+    assert server.predict("echo", "y").text == "y"
+    assert workers(server) == before
+    assert "the supervisor" not in server.tail()
+
+
 def test_each_kind_of_handler_answers_the_next_frontend(server: RunningServer, tmp_path: Path) -> None:
     before = workers(server)
     crash(server)
@@ -227,10 +240,6 @@ def memory(pid: int) -> int:
     return int(psutil.Process(pid).memory_info().rss)
 
 
-def test_the_supervisor_is_small(server: RunningServer) -> None:
-    assert memory(server.process.pid) < 20 << 20
-
-
 def test_the_supervisor_alone_may_have_more_open_files(tmp_path: Path) -> None:
     """It keeps some for each worker, which has the usual limit, whichever frontend has started it."""
     pack_service("echo", new_store(tmp_path))
@@ -290,9 +299,7 @@ def test_a_server_in_the_background(tmp_path: Path) -> None:
     try:
         started = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
         assert (started.code, started.err) == (0, "")
-        supervisor = psutil.Process(started.pid)
-        assert "msx_frontend.supervision" in supervisor.cmdline()
-        killed = _frontend_of(tmp_path)
+        supervisor, killed = psutil.Process(started.pid), _frontend_of(tmp_path)
         os.kill(killed, signal.SIGKILL)
         wait_until(lambda: _frontend_of(tmp_path) != killed, "another frontend answers")
         wait_until(lambda: "READY" in terminal.serve("--status").out, "its model serves")

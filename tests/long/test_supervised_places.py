@@ -78,8 +78,8 @@ def commands(processes: Sequence[psutil.Process]) -> list[tuple[psutil.Process, 
 def supervisor(server: RunningServer) -> psutil.Process:
     own = psutil.Process(server.process.pid)
     below = commands([own, *own.children(recursive=True)])
-    (found,) = [one for one, command in below if "-m msx_frontend.supervision" in command]
-    return found
+    names = ("-m msx_frontend.supervision", "-m msx_frontend.cli.main")
+    return next(one for one, command in below if any(name in command for name in names))
 
 
 def frontends(server: RunningServer) -> list[psutil.Process]:

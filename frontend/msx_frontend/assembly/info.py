@@ -7,7 +7,7 @@ import msgspec
 import psutil
 
 from msx_frontend.config.state_folder import BESIDE_MODELS
-from msx_frontend.supervision.frontend_process import SUPERVISOR
+from msx_frontend.supervision.program import runs_supervisor
 
 
 class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,7 +77,7 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
         with contextlib.suppress(psutil.Error):
             process = psutil.Process(self.pid)
             if process.create_time() <= self.started_at and process.status() != psutil.STATUS_ZOMBIE:
-                return not self.is_supervised or SUPERVISOR in process.cmdline()
+                return not self.is_supervised or runs_supervisor(process.cmdline())
         return False
 
     @property

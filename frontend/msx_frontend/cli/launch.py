@@ -21,8 +21,9 @@ from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.first_process import become_parent, is_first_process
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
+from msx_frontend.supervision.fork import fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
-from msx_frontend.supervision.frontend_process import FRONTEND_FD, fork_frontend
+from msx_frontend.supervision.frontend_process import FRONTEND_FD
 from msx_frontend.supervision.needed import lacks
 from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible

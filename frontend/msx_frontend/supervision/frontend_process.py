@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 
-from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
 from msx_frontend.supervision.saying import follow_log
@@ -18,7 +15,6 @@ from msx_frontend.supervision.wire import VERSION
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
 COMMAND = "msx_frontend.cli.main"
-SUPERVISOR = "msx_frontend.supervision"
 PATIENCE = 10.0
 """Seconds for the rest of a message that has begun, and for an answer to be taken: the loop waits meanwhile."""
 
@@ -77,29 +73,3 @@ class FrontendProcess:
 
     def close(self) -> None:
         self.connection.close()
-
-
-def fork_frontend(arguments: Sequence[str]) -> None:
-    """Let this process become the supervisor, and go on in a child that is its first frontend, and has read all that a
-    new interpreter would read again. Returns in the child. Raises OSError.
-
-    No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it.
-    """
-    connection, end = socket.socketpair()
-    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-    with end:
-        if (pid := os.fork()) == 0:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-            connection.close()
-            os.setsid()
-            os.environ[FRONTEND_FD] = str(end.detach())
-            return
-    first = f"--frontend={pid}:{connection.fileno()}"
-    connection.set_inheritable(True)
-    try:
-        command = [sys.executable, "-m", SUPERVISOR, first, "--", "msx-serve", *arguments]
-        os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
-    except OSError:
-        os.kill(pid, signal.SIGKILL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-        raise

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msx_frontend
@@ -15,10 +16,19 @@ class Program(NamedTuple):
     stamp: int
 
 
+COMMANDS = ("msx-serve", "msx_frontend.cli.main")
+"""One of them stands in the command line of each supervisor: it has become one, or names the command whose it is."""
+
+
 def program() -> Program:
     """Program of this process, as it lies on the disk now."""
     stamp = os.stat(msx_frontend.__file__).st_mtime_ns
     return Program(sys.executable, msx_frontend.__version__, stamp)
+
+
+def runs_supervisor(command: Sequence[str]) -> bool:
+    """Whether this command line may be a supervisor's."""
+    return any(name in word for word in command for name in COMMANDS)
 
 
 def is_overwritten(old: Program, new: Program) -> bool:

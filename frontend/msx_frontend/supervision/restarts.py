@@ -41,10 +41,21 @@ class Restarts:
     def crashed(self) -> None:
         now = self._clock()
         if self._started is not None:
-            self._crashes = 0 if now - self._started >= PROVEN else self._crashes
+            self._crashes = 0 if self.is_proven else self._crashes
             self._down, self._started = now, None
         self.next_start = now + PAUSES[min(self._crashes, len(PAUSES) - 1)]
         self._crashes += 1
+
+    @property
+    def is_proven(self) -> bool:
+        """The frontend has answered for a while."""
+        return self._started is not None and self._clock() - self._started >= PROVEN
+
+    @property
+    def seconds_to_proof(self) -> float | None:
+        """Until it has; None: it has, or does not answer."""
+        left = PROVEN if self._started is None else self._started + PROVEN - self._clock()
+        return left if self._started is not None and left > 0 else None
 
     @property
     def is_due(self) -> bool:

@@ -9,7 +9,7 @@ import socket
 from collections.abc import Sequence
 
 from msx_frontend.supervision.children import Children
-from msx_frontend.supervision.descriptors import no_room
+from msx_frontend.supervision.descriptors import no_room, raise_limit
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.handled import ENDING, HANDLED, IGNORABLE
@@ -36,9 +36,12 @@ class FrontendSupervisor:
         restarts: Restarts,
         replacement: Replacement,
         descriptors: int,
+        *,
+        grown: bool = False,
     ) -> None:
-        """`descriptors`: soft limit that frontends have."""
-        children, sockets, self._replacement = Children(), KeptSockets(), replacement
+        """`descriptors`: soft limit that frontends have. `grown`: its process has read more than a supervisor needs."""
+        children, sockets, self.replacement = Children(), KeptSockets(), replacement
+        self._restarts, self._grown = restarts, grown
         self._succession = Succession(command, restarts, children, sockets)
         self._requests = SupervisorRequests(children, sockets, self._succession, descriptors)
         self._state = SupervisorState(self._succession, children, sockets, restarts)
@@ -50,7 +53,10 @@ class FrontendSupervisor:
         before anything has changed."""
         self._state.restore(passed.state)
         passed.taken()
-        say(f"the supervisor stays what it was: {refused}" if refused else f"the supervisor is {self._name} now")
+        if refused:
+            say(f"the supervisor stays what it was: {refused}")
+        elif passed.state.get("program") != [*self._program]:
+            say(f"the supervisor is {self._name} now")
         if passed.waiting is not None:
             answer = {**passed.answer, "notice": f"The supervisor stays what it was: {refused}." if refused else ""}
             Command(socket.socket(fileno=passed.waiting)).answer(answer)
@@ -75,7 +81,7 @@ class FrontendSupervisor:
         frontends, orders = succession.all(), succession.orders
         connections = [one.connection for one in frontends if one.connection.fileno() >= 0]
         watched = [] if orders is None else orders.watched
-        ready = _ready([self._wake, *connections, *watched], succession.seconds_left())
+        ready = _ready([self._wake, *connections, *watched], self._seconds_left())
         for frontend in frontends:
             if frontend.connection in ready:
                 self._answer(frontend)
@@ -87,22 +93,48 @@ class FrontendSupervisor:
                 self._signalled(signal.Signals(number))
         succession.look_at_ends()
         reap_others(succession.pids())
-        if (code := succession.due()) is None and succession.succeeded is not None:
-            self._finish(succession.succeeded)
+        if (code := succession.due()) is None and (succession.succeeded is not None or self._may_shrink):
+            self._replace()
         return code
+
+    def _seconds_left(self) -> float | None:
+        """Until something is due."""
+        due = (self._succession.seconds_left(), self._restarts.seconds_to_proof if self._grown else None)
+        return min((one for one in due if one is not None), default=None)
 
     # -- the program of this process --
 
-    def _finish(self, upgrade: Upgrade) -> None:
-        """The frontend of an upgrade serves: this process becomes its program, too."""
+    @property
+    def _may_shrink(self) -> bool:
+        """Nothing is under way, and the start is over: until then, another interpreter would only delay it."""
+        succession = self._succession
+        waits = succession.orders is not None and succession.orders.seconds_left is not None
+        return self._grown and self._restarts.is_proven and not waits and not succession.refusal()
+
+    def _replace(self) -> None:
+        """The frontend of an upgrade serves: this process becomes its program, too. Without an upgrade it becomes the
+        small program that it is."""
         signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
         try:
-            if not _ready([self._wake], 0):  # else that is done first
+            if _ready([self._wake], 0):
+                return  # that is done first
+            if (upgrade := self._succession.succeeded) is not None:
                 notice = self._become(upgrade)
                 self._succession.succeeded = None
                 upgrade.succeeded(notice)
+            else:
+                say(f"the supervisor stays as large as it is: {self._shrink()}")
         finally:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+
+    def _shrink(self) -> str:
+        """Returns why it cannot. It tries once."""
+        self._grown = False
+        try:
+            same = program() == self._program
+        except OSError as error:
+            return str(error)
+        return self._run(self._program.python, None, {}) if same else "its installation was overwritten"
 
     def _become(self, upgrade: Upgrade) -> str:
         """Returns why it stays what it is; "" where there is nothing to change."""
@@ -113,14 +145,17 @@ class FrontendSupervisor:
             return f"The supervisor stays {self._name}: release {new.version} does not go on with its state."
         if succession.orders is not None:
             succession.orders.refuse_all("Another upgrade is under way.")
-        answer = {"pid": upgrade.frontend.pid}
-        try:
-            state = self._state.describe()
-            error = self._replacement.become(upgrade.python, state, descriptors(state), upgrade.waiting, answer)
-            reason = error.strerror or str(error)
-        except Exception as unexpected:  # a bug: nothing has changed, and all workers would end with this process
-            reason = repr(unexpected)
+        reason = self._run(upgrade.python, upgrade.waiting, {"pid": upgrade.frontend.pid})
         return f"The supervisor stays {self._name}: {upgrade.python} cannot be run: {reason}."
+
+    def _run(self, python: str, waiting: int | None, answer: Message) -> str:
+        """Does not return where it succeeds; else the reason."""
+        try:
+            state = {**self._state.describe(), "program": [*self._program]}
+            error = self.replacement.become(python, state, descriptors(state), waiting, answer)
+            return error.strerror or str(error)
+        except Exception as unexpected:  # a bug: nothing has changed, and all workers would end with this process
+            return repr(unexpected)
 
     def _answer(self, frontend: FrontendProcess) -> None:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""
@@ -166,6 +201,13 @@ class FrontendSupervisor:
         if command is not None:
             return command.answer({"refused": refusal})
         return say(refusal)
+
+
+def made_supervisor(arguments: Sequence[str], soft: int | None = None, *, grown: bool = False) -> FrontendSupervisor:
+    """Make that of `msx-serve ARGUMENTS`. `soft`: limit of descriptors before it was raised."""
+    soft = raise_limit() if soft is None else soft
+    replacement = Replacement([f"--descriptors={soft}", "--", "msx-serve", *arguments])
+    return FrontendSupervisor(FrontendCommand(arguments), Restarts(), replacement, soft, grown=grown)
 
 
 def _send(frontend: FrontendProcess, reply: Reply) -> None:

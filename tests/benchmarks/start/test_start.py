@@ -33,8 +33,8 @@ def test_a_start_that_takes_longer_is_a_loss() -> None:
 
 
 def test_a_supervisor_has_a_limit_where_there_is_one() -> None:
-    assert start._supervisor_target([Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, None)]) == []
-    (target,) = start._supervisor_target([Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, 21.0)])
+    assert start._supervisor_target(Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, None)) == []
+    (target,) = start._supervisor_target(Run(1.0, 1.0, 1.0, 70.0, 60.0, 40.0, 30.0, 21.0))
     assert (target.limit, target.met) == ("< 20", False)
 
 

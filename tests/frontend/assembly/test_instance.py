@@ -84,7 +84,7 @@ def test_one_below_a_supervisor_is_described_by_its_number(
 
 def test_one_whose_next_frontend_has_not_come_up_runs(store: Path, index: Path) -> None:
     """`--stop` finds it in a crash loop, too, and no other server takes its folder. Its own frontend does."""
-    command = [sys.executable, "-c", "input()", "msx_frontend.supervision"]
+    command = [sys.executable, "-c", "input()", "msx-serve"]
     supervisor = subprocess.Popen(command, stdin=subprocess.PIPE)
     below = info(store, supervisor.pid, {"frontend": 1, "started_at": time.time() + 60})
     first = Instance(beside(store))

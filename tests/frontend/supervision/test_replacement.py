@@ -197,7 +197,7 @@ class Ordered(FrontendSupervisor):
 
     def __init__(self) -> None:
         parts = Parts()
-        self._succession, self._state, self._replacement = parts.succession, parts.state, Stays([])
+        self._succession, self._state, self.replacement = parts.succession, parts.state, Stays([])
         self._program = program()
         listening = socket.socket(socket.AF_UNIX)
         listening.bind("")
@@ -225,15 +225,85 @@ def test_a_command_that_gives_its_order_meanwhile_is_refused() -> None:
 
 
 FORKS = """
-import signal, sys
-from msx_frontend.supervision import frontend_process
-frontend_process.SUPERVISOR = "tests.frontend.supervision.blocked"
-frontend_process.fork_frontend([])
-print("child", sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())), flush=True)
+import os
+import signal
+import sys
+from msx_frontend.supervision import supervisor
+from msx_frontend.supervision.fork import fork_frontend
+
+class Blocked:
+    def run(self, first):
+        code = first.process.wait()
+        print("supervisor", sorted(map(int, signal.pthread_sigmask(signal.SIG_BLOCK, ()))), flush=True)
+        return 5 + code
+
+supervisor.made_supervisor = lambda *given, grown: Blocked()
+fork_frontend([])
+print("child", sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())), os.getsid(0) == os.getpid(), flush=True)
+sys.exit(2)
 """
 
 
 def test_signals_wait_for_a_supervisor_that_begins() -> None:
     """None ends it before it can hand it on; its frontend hears those that it gets itself."""
-    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60, check=True)
-    assert sorted(done.stdout.splitlines()) == ["child []", f"supervisor {sorted(map(int, HANDLED))}"]
+    done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60)
+    assert sorted(done.stdout.splitlines()) == ["child [] True", f"supervisor {sorted(map(int, HANDLED))}"]
+    assert (done.returncode, done.stderr) == (7, "")
+
+
+class Grown(FrontendSupervisor):
+    """A supervisor that has read more than it needs, when its first frontend has answered for a while."""
+
+    def __init__(self, wake: int) -> None:
+        parts, self._wake, self._grown = Parts(), wake, True
+        self._succession, self._state, self.replacement = parts.succession, parts.state, Stays([])
+        self._succession.frontend = FrontendProcess(InheritedProcess(1), socket.socket())
+        self._succession.frontend.started = True
+        self._restarts = Restarts(60.0, iter((0.0, 100.0, 200.0)).__next__)
+        self._restarts.started()
+        self._program = program()
+        self.tried = 0
+
+    def _run(self, *given: Any) -> str:
+        self.tried += 1
+        return super()._run(*given)
+
+    def turn_twice(self) -> int:
+        """How often it has tried to shrink."""
+        for _ in range(2):
+            if self._may_shrink:
+                self._replace()
+        return self.tried
+
+
+@pytest.fixture
+def grown() -> Iterator[Grown]:
+    read, write = os.pipe()
+    one = Grown(read)
+    yield one
+    close_all([read, write])
+    for frontend in one._succession.all():
+        frontend.close()
+
+
+def test_a_supervisor_shrinks_once_when_the_start_is_over(grown: Grown, capfd: pytest.CaptureFixture[str]) -> None:
+    assert grown.turn_twice() == 1
+    assert "the supervisor stays as large as it is: No such file or directory" in capfd.readouterr().err
+
+
+def test_a_small_supervisor_stays_what_it_is(grown: Grown) -> None:
+    grown._grown = False
+    assert grown.turn_twice() == 0
+
+
+def test_a_supervisor_does_not_shrink_while_something_is_under_way(grown: Grown) -> None:
+    grown._succession.stopping = True
+    assert grown.turn_twice() == 0
+
+
+def test_a_supervisor_does_not_become_what_was_installed_meanwhile(
+    grown: Grown, capfd: pytest.CaptureFixture[str]
+) -> None:
+    grown._program = grown._program._replace(stamp=1)
+    assert grown.turn_twice() == 0
+    assert "its installation was overwritten" in capfd.readouterr().err

@@ -1,0 +1,34 @@
+"""The start of a server: the command's process becomes the supervisor, and its first frontend is a fork of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+from collections.abc import Sequence
+
+from msx_frontend.supervision.frontend_process import FRONTEND_FD, FrontendProcess
+from msx_frontend.supervision.handled import HANDLED
+from msx_frontend.supervision.process import InheritedProcess
+
+
+def fork_frontend(arguments: Sequence[str]) -> None:
+    """Return in a child, the first frontend, which has read all that a new interpreter would read again. This process
+    becomes the supervisor, and ends with SystemExit.
+
+    No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it. Raises OSError.
+    """
+    connection, end = socket.socketpair()
+    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
+    with end:
+        if (pid := os.fork()) == 0:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
+            connection.close()
+            os.setsid()
+            os.environ[FRONTEND_FD] = str(end.detach())
+            return
+    from msx_frontend.supervision.supervisor import made_supervisor  # which the frontend does not need
+
+    supervisor = made_supervisor(arguments, grown=True)
+    sys.exit(supervisor.run(FrontendProcess(InheritedProcess(pid), connection)))
