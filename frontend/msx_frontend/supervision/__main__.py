@@ -17,7 +17,7 @@ def main() -> int:
     parser.add_argument("--before", default="", help="interpreter of that program")
     parser.add_argument("--refused", default="", help="why another program has not gone on with it")
     end = sys.argv.index("--")
-    options = parser.parse_args(sys.argv[1:end])
+    options, _ = parser.parse_known_args(sys.argv[1:end])  # another release may have more of them
     supervisor = made_supervisor(sys.argv[end + 2 :], options.descriptors)
     if options.state is not None:
         _go_on(supervisor, options)

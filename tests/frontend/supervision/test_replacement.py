@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.supervision import __main__ as main_module
 from msx_frontend.supervision import state as module
 from msx_frontend.supervision.children import Child, Children
 from msx_frontend.supervision.frontend_command import FrontendCommand
@@ -274,6 +275,20 @@ class Grown(FrontendSupervisor):
             if self._may_shrink:
                 self._replace()
         return self.tried
+
+
+def test_options_of_another_release_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The program before this one gives them, and is gone when they are read."""
+    made: list[Any] = []
+
+    def make(*given: Any) -> SimpleNamespace:
+        made.append(given)
+        return SimpleNamespace(run=lambda: 3)
+
+    monkeypatch.setattr(main_module, "made_supervisor", make)
+    monkeypatch.setattr(sys, "argv", ["", "--later=1", "--descriptors=9", "--", "msx-serve", "--start"])
+    assert main_module.main() == 3
+    assert made == [(["--start"], 9)]
 
 
 @pytest.fixture
