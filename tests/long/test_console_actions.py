@@ -3,6 +3,7 @@ hard to show: a hundred models, a slow connection, a phone."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Iterator
@@ -53,11 +54,21 @@ def form(tab: Browser, title: str) -> Any:
 
 
 def fill(tab: Browser, title: str, **fields: str) -> None:
+    """Again where the form has been drawn anew meanwhile: a change before it has come."""
     for name, value in fields.items():
+        wait_until(partial(_is_filled, tab, title, name, value), f"{name} is filled", lambda: tab.text)
+
+
+def _is_filled(tab: Browser, title: str, name: str, value: str) -> bool:
+    from selenium.common.exceptions import StaleElementReferenceException
+
+    with contextlib.suppress(StaleElementReferenceException):
         field = form(tab, title).find_element("css selector", f"[name='{name}']")
         if field.get_attribute("type") != "file":
             field.clear()
         field.send_keys(value)
+        return True
+    return False
 
 
 def submit(tab: Browser, title: str) -> None:
