@@ -17,10 +17,12 @@ import pytest
 from click.testing import CliRunner
 
 from msx_frontend.assembly.left_behind import LeftBehind
-from msx_frontend.cli.doctor import devices, left, software, system
+from msx_frontend.cli.doctor import configuration, devices, left, software, system
+from msx_frontend.cli.doctor.configuration import check_supervisor
 from msx_frontend.cli.doctor.left import check_left
 from msx_frontend.cli.doctor.machine import Machine
 from msx_frontend.cli.main import main
+from msx_frontend.config.load import GivenSettings
 from msx_frontend.config.server_config import ServerConfig
 from msx_frontend.devices import cann
 from msx_frontend.devices.accelerator import DeviceStatus
@@ -348,6 +350,20 @@ def test_the_clock(monkeypatch: pytest.MonkeyPatch, synchronised: bool | None, l
     assert system._synchronised() in (True, False, None)
     monkeypatch.setattr(system, "_synchronised", lambda: synchronised)
     assert only(system.check_time(Machine())).level is level
+
+
+@pytest.mark.parametrize(("given", "level"), [((), Level.WARNING), (("supervisor",), Level.FAILED)])
+def test_where_there_can_be_no_supervisor(
+    monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...], level: Level
+) -> None:
+    """A start fails where it was asked for."""
+    settings = GivenSettings(ServerConfig(), [], frozenset(given))
+    assert [*check_supervisor(settings)] == []
+    monkeypatch.setattr(configuration, "lacks", lambda: "lacks or forbids pidfd_open(2)")
+    found = only(check_supervisor(settings))
+    assert (found.level, found.check) == (level, "supervisor")
+    assert found.found.startswith("this system lacks or forbids pidfd_open(2): ")
+    assert [*check_supervisor(GivenSettings(ServerConfig(supervisor=False), [], frozenset(given)))] == []
 
 
 # -- killed servers --

@@ -80,7 +80,7 @@ FOUND_BY_OTHERS = {
     "LogConfigError": "below: the log is set up before the start",
     "NoDevicesError": "the devices",
     "StateFolderError": "the disk",
-    "SupervisorError": "of a frontend below a supervisor, which a doctor is not",
+    "SupervisorError": "the configuration; others are of a frontend below a supervisor, which a doctor is not",
     "TokenFileError": "the disk",
     "UnknownAcceleratorError": "the devices",
 }

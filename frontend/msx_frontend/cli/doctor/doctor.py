@@ -7,7 +7,7 @@ import click
 
 from msx_core.start_errors import StartError
 from msx_frontend.assembly.instance import listed
-from msx_frontend.cli.doctor.configuration import check_configuration
+from msx_frontend.cli.doctor.configuration import check_configuration, check_supervisor
 from msx_frontend.cli.doctor.devices import check_devices
 from msx_frontend.cli.doctor.engines import check_engines
 from msx_frontend.cli.doctor.inputs import check_inputs
@@ -60,6 +60,7 @@ def _findings(options: Options) -> Iterator[Finding]:
     try:
         settings = load_settings(options.overrides(), options.ts_config, options.env)
         yield from check_configuration(settings)
+        yield from check_supervisor(settings)
     except (StartError, OSError) as error:
         yield failed("configuration", str(error), "The checks below are those of the default settings.")
         settings = GivenSettings(ServerConfig(), [], frozenset())
