@@ -120,7 +120,8 @@ class OpenRequests:
 
     def _share(self, requests: list[InferenceRequest], message: Predict, segments: SegmentSpace) -> None:
         for request in requests:
-            shared = request.shared = RequestValues(segments, message.segments.get(request.number, []))
+            keys = message.segments.get(request.number, [])
+            shared = request.shared = RequestValues(segments, keys, in_frames=message.in_frames)
             if self._inline:
                 request.parts = {name: shared.inline(part) for name, part in request.parts.items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 log = logging.getLogger("msx.worker")
@@ -20,26 +20,31 @@ class SupervisorLine:
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
-        self._data: SimpleQueue[int] = SimpleQueue()
-        self._take: Callable[[int], None] = self._data.put
+        self._ends: SimpleQueue[Sequence[int]] = SimpleQueue()
+        self._take: Callable[[int], None] | None = None
 
     def take_at_once(self, take: Callable[[int], None]) -> None:
-        """Call `take` with the descriptor of each new data socket, on the control thread, instead of `next_data`."""
+        """Call `take` with the descriptor of each new data socket, on the control thread, instead of `next_ends`."""
         self._take = take
 
     def reconnect(self, control: socket.socket) -> bool:
         """Wait for the next frontend; from then on `control` is the socket to it. False when there will be none."""
-        message, ends, _, _ = socket.recv_fds(self._line, 1, 2)
-        if not message or len(ends) != 2:
+        message, ends, _, _ = socket.recv_fds(self._line, 1, 3)
+        if not message or len(ends) < 2:
             return False
         log.warning("another frontend takes this worker over")
-        replace(control, ends[1])
-        self._take(ends[0])
+        data, new_control, *segments = ends
+        replace(control, new_control)
+        if self._take is None:
+            self._ends.put((data, *segments))
+        else:
+            self._take(data)
         return True
 
-    def next_data(self) -> int:
-        """Descriptor of the new data socket, which belongs to the caller. Waits for the next frontend."""
-        return self._data.get()
+    def next_ends(self) -> Sequence[int]:
+        """Descriptors of the new data socket and, for a stage's worker, of that for shared memory. They belong to the
+        caller. Waits for the next frontend."""
+        return self._ends.get()
 
 
 def replace(sock: socket.socket, new: int) -> None:

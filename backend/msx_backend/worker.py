@@ -68,6 +68,7 @@ class Worker:
         self._reader: FrameReader[ToWorker] = FrameReader(ToWorker)
         self._jobs, self._clock = OpenRequests(), CallClock()
         self._control = ControlThread(control, self._jobs, self._clock)
+        self._space: SegmentSpace | None = None
         self._loaded: Loaded | None = None
         self._leader: Leader | None = None
 
@@ -79,14 +80,12 @@ class Worker:
         limits = load.max_response_size, load.stream_credit, load.max_value_size
         early_heads = EarlyHeads(load.stream_heartbeat, raw=load.stream_early_head)
         parallel, space = load.world_size > 1, None
-        if load.segments is not None:  # the frontend holds its shared memory
-            self._line = None
         self._replies = ReplyWriter(self._data, *limits, early_heads, outlives=self._line is not None)
         if self._line is not None and load.rank:
             self._line.take_at_once(self._connect)
         self._control.line = self._line
         if load.segments is not None and self._segments is not None:
-            space = SegmentSpace(self._segments, load.segments)
+            space = self._space = SegmentSpace(self._segments, load.segments)
             self._jobs.share(space, self._replies.returned, inline=parallel)
         self._pinged = PingedWorker(self._replies, space, parallel=parallel)
         self._control.attach(self._pinged)
@@ -179,9 +178,11 @@ class Worker:
         if self._line is None:
             return False
         self._jobs.orphan()
-        data = self._line.next_data()
+        data, *segments = self._line.next_ends()
         self._jobs.adopt()
         self._reader.restart()
+        if self._space is not None and segments:
+            self._space.restart(segments[0])
         self._connect(data)
         return True
 

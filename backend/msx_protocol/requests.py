@@ -36,13 +36,15 @@ class Predict(WireMessage, tag=2):
 
     `joins`: the worker may run it together with the batches directly after it that have `joins`, too, up to the batch
     size. `size`: each batch has so many of the requests, and they run one after the other; 0: there is one batch.
-    `segments`: by the number of a request, the segments (owner, number) that its fields refer to.
+    `segments`: by the number of a request, the segments (owner, number) that its fields refer to. `in_frames`: replies
+    refer to no segments.
     """
 
     requests: list[RequestHead]
     joins: bool = False
     size: int = 0
     segments: dict[int, list[tuple[int, int]]] = {}
+    in_frames: bool = False
 
 
 class Drain(WireMessage, tag=3):
@@ -75,6 +77,7 @@ class PredictRows(WireMessage, tag=2):
     joins: bool
     size: int
     segments: dict[int, list[tuple[int, int]]] = {}
+    in_frames: bool = False
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -70,7 +70,7 @@ def test_half_a_frame_is_dropped_and_the_next_frontend_is_answered(bench: Bench)
     runner = Runner(resolve_object(lambda data, context: [b"y"]), Context(ModelInfo("m")))
 
     def reconnect() -> bool:
-        data = bench.line.next_data()
+        data = bench.line.next_ends()[0]
         reader.restart()
         replies.reconnect(data, Loaded(False, 1.0, newest=jobs.newest))
         return True
@@ -98,7 +98,7 @@ def test_what_is_sent_meanwhile_is_dropped(bench: Bench) -> None:
     bench.data.close()
     replies.send(Loaded(False, 1.0))
     with bench.next_frontend() as data:
-        replies.reconnect(bench.line.next_data(), None)
+        replies.reconnect(bench.line.next_ends()[0], None)
         replies.send(Loaded(False, 2.0))
         assert [message.seconds for message in received(data)] == [2.0]
 

@@ -9,7 +9,7 @@ import msgspec
 import msx_protocol.segments  # noqa: F401 - its messages count, too
 from msx_protocol import PROTOCOL_VERSION, WireMessage
 
-SHAPES = {1: "0020ba10e2d5"}
+SHAPES = {1: "aae361389505"}
 """The messages of each number. 0.1.0 has none; 1 is that of 0.2.0, and may get another shape until then."""
 
 

@@ -56,7 +56,8 @@ class SegmentPool:
 
     def lend(self, number: int) -> None:
         with self._lock:
-            self._all[number].lent += 1
+            if segment := self._all.get(number):
+                segment.lent += 1
 
     def returned(self, number: int, lends: int) -> None:
         """So many loans of it are over. A number that is not known is ignored: the segment was lost on its way."""
@@ -76,6 +77,12 @@ class SegmentPool:
                 self.size -= segment.size
                 if segment.free:
                     self._free[segment.size].remove(segment)
+
+    def forget_all(self) -> None:
+        """Another frontend follows one that has crashed, and knows none of them. Readers and handlers keep what they
+        have mapped."""
+        with self._lock:
+            self._all, self._free, self._gone, self.size = {}, {}, [], 0
 
     def find(self, address: int, size: int) -> Segment | None:
         """The one that is written to and has these bytes."""

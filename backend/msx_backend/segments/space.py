@@ -17,6 +17,7 @@ from typing import Any
 
 from msx_backend.segments.pool import IDLE, SegmentPool
 from msx_backend.segments.segment import Segment
+from msx_backend.supervisor_line import replace
 from msx_core.references import LEAST, Key
 from msx_protocol.segments import (
     SegmentMade,
@@ -58,15 +59,15 @@ class SegmentSpace:
 
     # -- what a handler writes --
 
-    def output(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        """An array in a segment, which is sent without a copy; an ordinary one where it is small, or at the bounds.
+    def output(self, shape: tuple[int, ...], dtype: Any, *, ordinary: bool = False) -> Any:
+        """An array in a segment, which is sent without a copy; an `ordinary` one where it is small, or at the bounds.
 
         Raises SegmentRefused.
         """
         import numpy as np
 
         size = prod(shape) * np.dtype(dtype).itemsize
-        segment = self.take(size) if size > LEAST else None
+        segment = self.take(size) if size > LEAST and not ordinary else None
         if segment is None:
             return np.empty(shape, dtype)
         whole = np.frombuffer(segment.memory, np.uint8)
@@ -137,6 +138,13 @@ class SegmentSpace:
 
     # -- the socket --
 
+    def restart(self, end: int) -> None:
+        """Go on with another frontend, by the descriptor of a new socket: it has no segments, and knows none."""
+        with self._lock:
+            replace(self._sock, end)
+            self._mapped, self._lost = {}, {}
+            self.pool.forget_all()
+
     def tick(self, idle: float = IDLE) -> None:
         """Called about once a second: segments that are idle go back to the system."""
         self.poll()
@@ -168,7 +176,7 @@ class SegmentSpace:
             self._lost.pop(key, None)
         except SegmentRefused as error:
             self._lost[key] = str(error)
-            send_segment_message(self._sock, SegmentsGone([message.number], message.owner))
+            self._send(SegmentsGone([message.number], message.owner))
 
     def _gone(self, message: SegmentsGone) -> None:
         for number in message.numbers:
@@ -179,13 +187,17 @@ class SegmentSpace:
 
     def _announce(self, number: int, size: int, fd: int) -> None:
         try:
-            send_segment_message(self._sock, SegmentMade(number, size), fd)
+            self._send(SegmentMade(number, size), fd)
         finally:
             os.close(fd)
 
     def _tell_gone(self) -> None:
         if numbers := self.pool.take_gone():
-            send_segment_message(self._sock, SegmentsGone(numbers))
+            self._send(SegmentsGone(numbers))
+
+    def _send(self, message: SegmentMessage, fd: int | None = None) -> None:
+        with contextlib.suppress(ConnectionError):  # a frontend has crashed: another one may follow
+            send_segment_message(self._sock, message, fd)
 
 
 def mapped(fd: int | None, size: int) -> mmap.mmap:

@@ -18,10 +18,11 @@ class RequestValues:
     `keys` are the segments that the request was given: a reference to any other one is refused.
     """
 
-    __slots__ = ("_inputs", "_space", "keys", "lent")
+    __slots__ = ("_in_frames", "_inputs", "_space", "keys", "lent")
 
-    def __init__(self, space: SegmentSpace, keys: list[Key]) -> None:
-        self._space, self.keys = space, keys
+    def __init__(self, space: SegmentSpace, keys: list[Key], *, in_frames: bool = False) -> None:
+        """`in_frames`: replies refer to no segments."""
+        self._space, self.keys, self._in_frames = space, keys, in_frames
         self._inputs: dict[Key, Any] = {}
         """Whole segments as arrays: what handlers get are views of them."""
         self.lent: list[Key] = []
@@ -81,6 +82,8 @@ class RequestValues:
         this request."""
         import numpy as np
 
+        if self._in_frames:
+            return None
         dtype, size = value.dtype.name, value.nbytes
         if value.flags.c_contiguous and value.dtype.isnative:
             address = value.__array_interface__["data"][0]
@@ -94,7 +97,7 @@ class RequestValues:
 
     def data(self, value: bytes | bytearray | memoryview) -> Reference | None:
         size = memoryview(value).nbytes
-        segment = self._space.take(size) if size > LEAST else None
+        segment = self._space.take(size) if size > LEAST and not self._in_frames else None
         if segment is None:
             return None
         memoryview(segment.memory)[:size] = memoryview(value).cast("B")
@@ -102,7 +105,7 @@ class RequestValues:
 
     def output(self, shape: tuple[int, ...], dtype: Any) -> Any:
         try:
-            return self._space.output(shape, dtype)
+            return self._space.output(shape, dtype, ordinary=self._in_frames)
         except SegmentRefused as error:
             raise PredictionError(UNAVAILABLE, str(error)) from None
 

@@ -19,6 +19,7 @@ from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.wire import Message
 from msx_frontend.workers.given_groups import GivenGroups, HeldReplica
 from msx_frontend.workers.handover_line import BEGUN, COUNTS, HandoverLine, LineEnded, LineMessage
+from msx_frontend.workers.replica import Replica
 
 log = logging.getLogger("msx.server")
 
@@ -148,7 +149,12 @@ def _replicas(server: Server) -> Iterator[HeldReplica]:
         for part in version.parts:
             for replica in part.workers.all:
                 sequences = part.queue.dispatcher.sequences
-                yield HeldReplica(replica, partial(_is_busy, server, version), sequences.hand_over)
+                is_busy, mates = partial(_is_busy, server, version), partial(_replicas_of, version)
+                yield HeldReplica(replica, is_busy, sequences.hand_over, mates)
+
+
+def _replicas_of(version: ModelVersion) -> list[Replica]:
+    return [replica for part in version.parts for replica in part.workers.all]
 
 
 def _is_busy(server: Server, version: ModelVersion) -> bool:

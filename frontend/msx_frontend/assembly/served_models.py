@@ -170,7 +170,8 @@ async def _renew(workers: VersionWorkers) -> None:
 async def open_models(context: ServerContext, prepared: Preparation, parts: AsyncExitStack) -> ServedModels:
     """No model is loaded yet. Raises StartError."""
     config, folder = context.config, context.folder
-    kept = None if context.supervisor is None else KeptGroups(context.supervisor, context.monitoring.metrics.go_on_with)
+    segments, supervisor = SegmentAllowance(Descriptors.of_process().for_segments), context.supervisor
+    kept = None if supervisor is None else KeptGroups(supervisor, context.monitoring.metrics.go_on_with, segments)
     if kept is not None:
         parts.callback(kept.close)
     devices = ServerDevices(config, prepared.devices, () if kept is None else kept.leases())
@@ -188,8 +189,8 @@ async def open_models(context: ServerContext, prepared: Preparation, parts: Asyn
     local = LocalLauncher(
         folder.run,
         context.descriptors,
-        SegmentAllowance(Descriptors.of_process().for_segments),
-        starter=OWN_PROCESSES if context.supervisor is None else SupervisedProcesses(context.supervisor),
+        segments,
+        starter=OWN_PROCESSES if supervisor is None else SupervisedProcesses(supervisor),
         kept=kept,
     )
     workplace = open_workplace(config, devices.resources, local, parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -13,24 +14,29 @@ from msx_frontend.workers.batch_runner import BatchRunner
 from msx_frontend.workers.group import WorkerGroup
 from msx_frontend.workers.group_handover import Given, NotHandedOver, WorkerBusy
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.handed_group import HandedSequence, described, name_of
+from msx_frontend.workers.handed_group import HandedSequence, described
 from msx_frontend.workers.handover_line import END, TAKE, LineMessage
 from msx_frontend.workers.replica import Replica
 
 log = logging.getLogger("msx.workers")
 
 LOOK_EVERY = 0.02
+SHARE_LIMIT = 5.0
+"""Seconds that requests have whose values stand in shared memory; new ones wait for them."""
+SHARES = "requests of the server before this one use its shared memory for long"
 PAUSE = 0.5
 """Seconds between two tries to give a group whose worker does not read."""
 
 
 class HeldReplica(NamedTuple):
     """`is_busy` tells whether requests wait that may need it: its model's, and those of its workflow. `leave` tells
-    which sequences of a stateful model the group has: they go on in the other frontend."""
+    which sequences of a stateful model the group has: they go on in the other frontend. `all` are the replicas of all
+    stages of its version, among which it is."""
 
     replica: Replica
     is_busy: Callable[[], bool]
     leave: Callable[[BatchRunner], list[HandedSequence]]
+    all: Callable[[], list[Replica]]
 
 
 class GivenGroups:
@@ -56,7 +62,7 @@ class GivenGroups:
         release."""
         for held in self._replicas():
             group = held.replica.group
-            if group is None or group.state is GroupState.ENDED or name_of(group.spec.load) != name:
+            if group is None or group.state is GroupState.ENDED or group.spec.name != name:
                 continue
             if pid is None or pid in [rank.pid for rank in group.ranks]:
                 return held, group
@@ -64,6 +70,9 @@ class GivenGroups:
 
     async def _give(self, held: HeldReplica, group: WorkerGroup) -> LineMessage:
         """One that does not serve is left to the other frontend, which makes new connections."""
+        if group.runner.port is not None and not await _share_no_more(held.all):
+            log.info("worker %d stays, and ends with its requests: %s", group.number, SHARES)
+            return LineMessage({"stays": SHARES})
         try:
             given = await self._given(group)
         except NotHandedOver as error:
@@ -99,3 +108,22 @@ class GivenGroups:
     async def _idle(held: HeldReplica) -> None:
         while held.is_busy():  # noqa: ASYNC110  # once for a group
             await asyncio.sleep(LOOK_EVERY)
+
+
+async def _share_no_more(replicas: Callable[[], list[Replica]]) -> bool:
+    """Let values of further requests between the stages of a version travel in frames, and forget their shared memory
+    when no request has a value in it. False where that takes longer than SHARE_LIMIT."""
+    over = time.monotonic() + SHARE_LIMIT
+    while True:
+        runners = [one.group.runner for one in replicas() if one.group is not None and one.group.runner.port]
+        for runner in runners:
+            runner.share_no_more()
+        if not any(runner.shares for runner in runners):
+            break
+        if time.monotonic() > over:
+            return False
+        await asyncio.sleep(LOOK_EVERY)
+    for runner in runners:
+        if runner.port is not None:
+            runner.port.forget_all()
+    return True

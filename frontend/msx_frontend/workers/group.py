@@ -99,6 +99,7 @@ class WorkerGroup:
         try:
             launched = await self._launched()
             self.ranks.begin(launched)
+            self._share(launched[0].segments)
             if (handed := self.handover.restore()) is not None:
                 self._describe_handler(handed.loaded)
                 self._formed(handed.forms)
@@ -110,7 +111,6 @@ class WorkerGroup:
             self.ranks.kill()  # the group ended meanwhile: what was started after that must end, too
             return self._ended.result()
         self.state = GroupState.LOADING
-        self._share(launched[0].segments)
         self._watchdog.started()
         if not self.handover.resumes:
             self.ranks.load()
@@ -123,7 +123,7 @@ class WorkerGroup:
     def _share(self, offered: SegmentSocket | None) -> None:
         """Large values of a stage stand in shared memory, where the launcher offers a socket for it."""
         if offered is not None:
-            port = self._port = SegmentPort(offered.end, offered.limits)
+            port = self._port = SegmentPort(offered)
             self.runner.share(port)
             self.ranks.leader.share(port.use)
 

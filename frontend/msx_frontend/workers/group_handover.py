@@ -36,6 +36,7 @@ class Given(NamedTuple):
 
     group: HandedGroup
     descriptors: list[int]
+    """Then, of a stage, the socket for shared memory."""
 
 
 class GroupHandover:
@@ -108,8 +109,8 @@ class GroupHandover:
 
     async def give(self) -> Given:
         """Let another frontend have the group as it runs. Raises NotHandedOver."""
-        if not (self._runner.ready and self.may_be) or self.loaded is None or self._runner.port is not None:
-            raise NotHandedOver("it is not ready, or is the worker of a stage")
+        if not (self._runner.ready and self.may_be) or self.loaded is None:
+            raise NotHandedOver("it is not ready")
         self._runner.flush()
         for channel in self._channels:
             channel.hold()
@@ -123,7 +124,8 @@ class GroupHandover:
 
     async def _settled(self) -> None:
         over = time.monotonic() + LIMIT
-        while any(channel.unsent for channel in self._channels) or self._watchdog.in_call:
+        port = self._runner.port
+        while any(one.unsent for one in (*self._channels, *([port] if port else []))) or self._watchdog.in_call:
             if time.monotonic() > over:
                 raise WorkerBusy("its worker does not read what was sent to it")
             await asyncio.sleep(LOOK_EVERY)
@@ -142,11 +144,13 @@ class GroupHandover:
             rank.hand_over()
         in_flight = self._runner.in_flight
         batches = in_flight.handed(time.monotonic())
-        group = HandedGroup(loaded, self.forms, in_flight.number, batches, len(self._ranks))
+        shares = self._runner.port is not None
+        group = HandedGroup(loaded, self.forms, in_flight.number, batches, len(self._ranks), shares=shares)
+        segments = [self._runner.leave_port().detach()] if shares else []
         relay = await self._relayed()
         for channel in self._channels[2:]:  # of ranks that are sent no requests
             channel.go_on()
-        return Given(group, [*ends, *begun, *relay])
+        return Given(group, [*ends, *begun, *relay, *segments])
 
     async def _relayed(self) -> list[int]:
         """Connect to the other frontend instead of the worker; returns its ends."""

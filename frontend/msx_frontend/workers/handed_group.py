@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from msx_protocol import Load, Loaded, MetricInfo
+from msx_protocol import Loaded, MetricInfo
 
 GAP = 1 << 32
 """Numbers that are left to requests of the frontend before, which may send some still."""
@@ -47,26 +47,26 @@ class HandedGroup(msgspec.Struct):
     batches: list[HandedBatch]
     ranks: int
     sequences: list[HandedSequence] = []
+    shares: bool = False
+    """A stage's, with a socket for shared memory: nothing is shared now."""
 
 
 class Handing(NamedTuple):
     """A group with its connections, in the frontend that takes it over. `ends` has the data and control socket of each
     rank, and `begun` the beginnings of frames that were read from them; `relay` are data and control to the other
-    frontend."""
+    frontend. `segments`: a stage's socket for shared memory."""
 
     group: HandedGroup
     ends: Sequence[tuple[socket.socket, socket.socket]]
     begun: Sequence[tuple[bytes, bytes]]
     relay: tuple[socket.socket, socket.socket]
+    segments: socket.socket | None = None
 
     def close(self) -> None:
         for end in (*(one for pair in self.ends for one in pair), *self.relay):
             end.close()
-
-
-def name_of(load: Load) -> list[Any]:
-    """A group's model, version and place, by which another frontend asks for it."""
-    return [load.model_name, load.model_version, load.place]
+        if self.segments is not None:
+            self.segments.close()
 
 
 def described(group: HandedGroup) -> dict[str, Any]:
@@ -78,7 +78,8 @@ def described(group: HandedGroup) -> dict[str, Any]:
 def received(message: dict[str, Any], descriptors: Sequence[int]) -> Handing:
     """The descriptors are those of `Given`."""
     group = msgspec.convert(message, HandedGroup)
-    *ends, data, control = descriptors
+    segments = socket.socket(fileno=descriptors[-1]) if group.shares else None
+    *ends, data, control = descriptors[:-1] if group.shares else descriptors
     sockets, begun = ends[: 2 * group.ranks], [_content(fd) for fd in ends[2 * group.ranks :]]
     made = [socket.socket(fileno=fd) for fd in sockets]
     return Handing(
@@ -86,6 +87,7 @@ def received(message: dict[str, Any], descriptors: Sequence[int]) -> Handing:
         [(made[at], made[at + 1]) for at in range(0, len(made), 2)],
         [(begun[at], begun[at + 1]) for at in range(0, len(begun), 2)],
         (socket.socket(fileno=data), socket.socket(fileno=control)),
+        segments,
     )
 
 

@@ -22,11 +22,12 @@ from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
 from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.wire import Message
-from msx_frontend.workers.handed_group import Handing, name_of, received
+from msx_frontend.workers.handed_group import Handing, received
 from msx_frontend.workers.handover_line import BEGUN, COUNTS, END, TAKE, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank
-from msx_frontend.workers.local_streams import PipeStream, SocketStream, socket_pair
+from msx_frontend.workers.local_streams import PipeStream, SocketStream, segment_pair, socket_pair
+from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
 from msx_frontend.workers.worker_process import SupervisedProcess
 from msx_protocol import PROTOCOL_VERSION, Load
 
@@ -43,8 +44,9 @@ def fingerprint(spec: GroupSpec) -> str:
     """Equal for two specifications whose groups load the same in the same environment. The server's version does not
     count, nor its own interpreter, in which workers go on."""
     python = "" if spec.python == sys.executable else spec.python
+    shared = [] if spec.segments is None else [spec.segments]
     ranks = [[_given(rank.load), sorted(rank.env.items()), rank.confinement] for rank in spec.ranks]
-    return hashlib.sha256(msgspec.msgpack.encode([PROTOCOL_VERSION, python, ranks], enc_hook=repr)).hexdigest()
+    return hashlib.sha256(msgspec.msgpack.encode([PROTOCOL_VERSION, python, ranks, *shared], enc_hook=repr)).hexdigest()
 
 
 def _given(load: Load) -> dict[str, Any]:
@@ -53,17 +55,17 @@ def _given(load: Load) -> dict[str, Any]:
     return {name: value for name, (value, usual) in found.items() if name != "server_version" and value != usual}
 
 
-def note_of(spec: GroupSpec, rank: int, work_dir: Path) -> dict[str, Any]:
-    """Note by which the next frontend finds this rank. A stage's worker, whose shared memory the frontend holds, does
-    not last longer than that one."""
+def note_of(spec: GroupSpec, rank: int, work_dir: Path, segments: SegmentSocket | None = None) -> dict[str, Any]:
+    """Note by which the next frontend finds this rank; `segments`: shared memory of a stage's."""
     note = {
-        "group": name_of(spec.load),
+        "group": spec.name,
         "rank": rank,
-        "lasts": spec.segments is None,
         "fingerprint": fingerprint(spec),
         "program": list(program()),
         "work_dir": str(work_dir),
     }
+    if segments is not None:
+        note["segments"] = [segments.owner, *segments.limits]
     return note if spec.lease is None else {**note, "lease": kept_leases.note_of(spec.lease)}
 
 
@@ -71,9 +73,13 @@ class KeptGroups:
     """Groups by model, version and place. One that is not asked for is ended by the supervisor, after
     `keep_groups` seconds."""
 
-    def __init__(self, supervisor: SupervisorClient, counted: Counted) -> None:
-        """`counted` hears what the metrics of the frontend before this one have counted."""
+    def __init__(
+        self, supervisor: SupervisorClient, counted: Counted, segments: SegmentAllowance | None = None
+    ) -> None:
+        """`counted` hears what the metrics of the frontend before this one have counted. `segments`: descriptors of
+        shared memory that this one may hold."""
         self._supervisor, self._counted = supervisor, counted
+        self._segments = segments or SegmentAllowance(0)
         self._waiting = list(supervisor.turn.kept)
         self._lost: set[tuple[str, str]] = set()
         """Models and versions of which a group that ran has not gone over with what was open in it."""
@@ -136,19 +142,21 @@ class KeptGroups:
 
     def fits(self, spec: GroupSpec) -> bool:
         """A group waits at this place that is what would be started."""
-        return any(self._is_same(spec, group) for group in self._groups_at(name_of(spec.load)))
+        return any(self._is_same(spec, group) for group in self._groups_at(spec.name))
 
     async def take(self, spec: GroupSpec) -> list[LocalRank]:
         """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
         would be started; none otherwise: then it has ended, or ends. Where one was replacing another one, there are
         two: the first that fits goes on."""
-        found = self._groups_at(name := name_of(spec.load))
+        found = self._groups_at(name := spec.name)
         self._waiting = [note for note in self._waiting if note["group"] != name]
         fitting = [group for group in found if self._is_same(spec, group)]
         ranks: list[LocalRank] = []
         for group in fitting:
+            if (taken := await self._taken(spec, group)) is None:
+                continue  # ended below, with those that do not fit
             found.remove(group)
-            if ranks := await self._taken(spec, group):
+            if ranks := taken:
                 break
             self._lose(spec)
         for group in found:
@@ -166,9 +174,14 @@ class KeptGroups:
                 found.setdefault(note["work_dir"].rpartition("-r")[0], []).append(note)
         return [sorted(notes, key=itemgetter("rank")) for notes in found.values()]
 
-    async def _taken(self, spec: GroupSpec, found: Sequence[Note]) -> list[LocalRank]:
-        """None where one of them has ended meanwhile; the others end then."""
-        handing = await self._handed(spec, found) if _is_held(found) else None
+    async def _taken(self, spec: GroupSpec, found: Sequence[Note]) -> list[LocalRank] | None:
+        """Empty where one of them has ended meanwhile; the others end then. None where it stays in the frontend before
+        this one."""
+        try:
+            handing = await self._handed(spec, found) if _is_held(found) else None
+        except _Stays as stays:
+            log.info("worker %d starts anew: %s", spec.worker, stays)
+            return None
         ranks = self._adopted(spec, found, handing)
         if len(ranks) == len(found):
             log.info("worker %d goes on in process %d, which has its model", spec.worker, ranks[0].pid)
@@ -189,7 +202,7 @@ class KeptGroups:
     def _is_same(spec: GroupSpec, found: Sequence[Note]) -> bool:
         wanted = [(rank, fingerprint(spec)) for rank in range(len(spec.ranks))]
         overwritten = any(is_overwritten(Program(*note["program"]), program()) for note in found)
-        lasts = all(note["lasts"] for note in found)
+        lasts = all(note.get("lasts", True) for note in found)
         return lasts and [(note["rank"], note["fingerprint"]) for note in found] == wanted and not overwritten
 
     async def _end(self, spec: GroupSpec, found: Sequence[Note], *, makes_room: bool) -> None:
@@ -206,8 +219,10 @@ class KeptGroups:
         return None
 
     async def _handed(self, spec: GroupSpec, found: Sequence[Note]) -> Handing | None:
-        """The group as it runs; None where its worker waits for new connections."""
+        """The group as it runs; None where its worker waits for new connections. Raises _Stays."""
         answer = await self._ask(TAKE, spec, found)
+        if answer is not None and (reason := answer.members.get("stays")):
+            raise _Stays(reason)
         if answer is None or "running" not in answer.members:
             return None
         return received(answer.members["running"], answer.descriptors)
@@ -217,30 +232,31 @@ class KeptGroups:
         if self._line is None:
             return None
         try:
-            return await self._line.ask(ask=ask, group=name_of(spec.load), pid=found[0]["pid"])
+            return await self._line.ask(ask=ask, group=spec.name, pid=found[0]["pid"])
         except LineEnded:
             return None
 
     def _adopted(self, spec: GroupSpec, found: Sequence[Note], handing: Handing | None) -> list[LocalRank]:
         """Ranks that have not ended meanwhile."""
         ranks: list[LocalRank] = []
-        for at, note in enumerate(found):
+        for note in found:
             try:
-                ranks.append(self._rank(note, None if handing is None else handing.ends[at]))
+                ranks.append(self._rank(note, handing))
             except OSError as error:
                 log.warning("worker %d: process %d cannot be taken over: %s", spec.worker, note["pid"], error)
         return ranks
 
-    def _rank(self, note: Note, ends: tuple[socket.socket, socket.socket] | None) -> LocalRank:
+    def _rank(self, note: Note, handing: Handing | None) -> LocalRank:
         """Raises OSError."""
-        pid = note["pid"]
-        if ends is not None:
-            data, control = ends
+        pid, shares = note["pid"], note.get("segments")
+        if handing is not None:
+            (data, control), segments = handing.ends[note["rank"]], handing.segments
             stdout, stderr = self._supervisor.adopt(pid, [])
         else:
             with ExitStack() as ours, ExitStack() as theirs:
                 (data, data_fd), (control, control_fd) = socket_pair(ours, theirs), socket_pair(ours, theirs)
-                stdout, stderr = self._supervisor.adopt(pid, [data_fd, control_fd])
+                segments, *segment_fd = segment_pair(ours, theirs) if shares else (None,)
+                stdout, stderr = self._supervisor.adopt(pid, [data_fd, control_fd, *segment_fd])
                 ours.pop_all()
         return LocalRank(
             SupervisedProcess(pid, self._supervisor),
@@ -249,9 +265,21 @@ class KeptGroups:
             control=SocketStream(control),
             stdout=PipeStream(stdout),
             stderr=PipeStream(stderr),
+            segments=self._shared(segments, shares) if segments is not None and shares else None,
+            allowance=self._segments,
             release=Program(*note["program"]).version,
             old=note.get("old", False),
         )
+
+    def _shared(self, end: socket.socket, shares: Sequence[int]) -> SegmentSocket:
+        owner, *limits = shares
+        granted = SegmentLimits(*limits)
+        self._segments.go_on_with(granted)
+        return SegmentSocket(end, granted, owner)
+
+
+class _Stays(Exception):
+    """A group does not go over; the message is a sentence without its full stop."""
 
 
 def _is_held(found: Sequence[Note]) -> bool:

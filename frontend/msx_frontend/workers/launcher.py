@@ -4,7 +4,7 @@ import asyncio
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from msx_core.replies.stream_credit import StreamBuffers
 from msx_frontend.devices.lease import Lease
@@ -70,6 +70,14 @@ class GroupSpec:
     """Called with a rank and what is done before it can be started: its archive is fetched, say."""
     resumed: Callable[[Handing], None] = field(default=lambda handing: None, compare=False)
     """Called during the launch where the group runs already: a frontend before this one hands it over."""
+
+    part: str = ""
+    """Stage that it runs, as `model/stage`, by which it is found again; "" for a model without stages."""
+
+    @property
+    def name(self) -> list[Any]:
+        """Model or stage, version and place, by which another frontend asks for the group."""
+        return [self.part or self.load.model_name, self.load.model_version, self.load.place]
 
     @property
     def load(self) -> Load:

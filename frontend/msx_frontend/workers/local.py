@@ -7,11 +7,12 @@ import socket
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from msx_frontend.workers.kept_groups import KeptGroups, end_all, note_of
 from msx_frontend.workers.launcher import GroupSpec
-from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, start_rank
+from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, no_note, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 from msx_frontend.workers.worker_process import OWN_PROCESSES, ProcessStarter
 
@@ -79,7 +80,7 @@ class LocalLauncher:
             segments=spec.segments if rank == 0 else None,
             allowance=self._segments,
             starter=self._starter,
-            note={} if self._kept is None else note_of(spec, rank, self._folder / name),
+            note=no_note if self._kept is None else partial(note_of, spec, rank, self._folder / name),
         )
 
 

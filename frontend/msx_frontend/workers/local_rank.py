@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,13 +32,20 @@ LAST_LOOK = 0.25
 """Seconds for the last look, after the end of a rank: what it has started lives no longer."""
 
 
+NoteOf = Callable[[SegmentSocket | None], Mapping[str, Any]]
+"""Makes the note of a process that outlives this one, from its shared memory."""
+
+
+def no_note(segments: SegmentSocket | None) -> Mapping[str, Any]:
+    return {}
+
+
 @dataclass(frozen=True)
 class ProcessSpec:
     """The process of one rank on this machine. `work_dir` is made for it.
 
     `descriptors` is the soft limit that it gets, where it inherits a higher one; `allowance` what the server has left
-    for shared memory, of which `segments` is wanted. `starter` makes the process, with `note` for those that outlive
-    this one.
+    for shared memory, of which `segments` is wanted. `starter` makes the process, with its `note`.
     """
 
     python: str
@@ -50,7 +57,7 @@ class ProcessSpec:
     segments: SegmentLimits | None = None
     allowance: SegmentAllowance = field(default_factory=lambda: SegmentAllowance(0))
     starter: ProcessStarter = OWN_PROCESSES
-    note: Mapping[str, Any] = field(default_factory=dict)
+    note: NoteOf = no_note
 
 
 def start_rank(spec: ProcessSpec) -> LocalRank:
@@ -70,9 +77,8 @@ def start_rank(spec: ProcessSpec) -> LocalRank:
         inherited = [("--data-fd", data_fd), ("--control-fd", control_fd), *(("--plan-fd", fd) for fd in spec.plan_fds)]
         if segments is not None:
             inherited.append(("--segments-fd", segments[1]))
-        start = ProcessStart(
-            confinement.command(command), inherited, stdout[::-1], stderr[::-1], env, work_dir, spec.note
-        )
+        note = spec.note(None if segments is None else segments[0])
+        start = ProcessStart(confinement.command(command), inherited, stdout[::-1], stderr[::-1], env, work_dir, note)
         process = spec.starter.start(start)
         ours.pop_all()
     return LocalRank(

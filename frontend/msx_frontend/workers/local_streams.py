@@ -5,7 +5,7 @@ import os
 import socket
 from contextlib import ExitStack
 
-from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
+from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket, next_owner
 from msx_protocol.segments import OFFERED
 
 
@@ -66,9 +66,15 @@ def segment_socket(
         return None
     granted = allowance.take(wanted)
     ours.callback(allowance.put_back, granted)
+    end, fd = segment_pair(ours, theirs)
+    return SegmentSocket(end, granted, next_owner()), fd
+
+
+def segment_pair(ours: ExitStack, theirs: ExitStack) -> tuple[socket.socket, int]:
+    """Our end, and the descriptor of the process's, of a socket that keeps the bounds of messages."""
     end, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.enter_context(end)
-    return SegmentSocket(end, granted), theirs.enter_context(other).fileno()
+    return end, theirs.enter_context(other).fileno()
 
 
 def pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:

@@ -27,6 +27,8 @@ class PredictFrames:
         self._segments: dict[int, list[Key]] = {}
         self.port: SegmentPort | None = None
         """Where shared memory that a stage's jobs refer to is given to the worker."""
+        self.in_frames = False
+        """Replies travel in frames: another frontend is to take the worker over."""
 
     def add(self, jobs: Sequence[Job], size: int, now: float, *, joins: bool = False) -> None:
         """Batches of `size` of these jobs, whose numbers are given; `now` is a `time.monotonic()` instant."""
@@ -55,7 +57,7 @@ class PredictFrames:
             self._write(*frames)
 
     def _end_frame(self) -> None:
-        message = PredictRows(self._heads, self._joins, self._size, self._segments)
+        message = PredictRows(self._heads, self._joins, self._size, self._segments, self.in_frames)
         self._frames += encode_frame_parts(message, self._bodies)
         self._heads, self._bodies, self._bytes = [], [], 0
         if self._segments:

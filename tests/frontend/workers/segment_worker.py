@@ -24,9 +24,9 @@ class SegmentWorker:
         self._space = space
         self._kept: list[Any] = []
 
-    def lend(self, size: int, times: int = 1, text: str = "a") -> Any:
+    def lend(self, size: int, times: int = 1, text: str = "a", *, in_frames: bool = False) -> Any:
         """A value with so many bytes; what refers to it, and what it refers to."""
-        values = RequestValues(self._space, [])
+        values = RequestValues(self._space, [], in_frames=in_frames)
         value = {f"{at}": text.encode() * size for at in range(times)}
         body = values.pack(value)
         lent, values.lent = values.lent, []
@@ -48,6 +48,9 @@ class SegmentWorker:
         fd = os.dup(0)
         os.close(fd)
         resource.setrlimit(resource.RLIMIT_NOFILE, (fd, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+    def lend_in_frames(self, size: int) -> Any:
+        return self.lend(size, in_frames=True)
 
     def tick(self, idle: float) -> Any:
         self._space.tick(idle)

@@ -18,10 +18,10 @@ from msx_frontend.supervision.wire import Message, receive, send
 from msx_frontend.workers import kept_groups
 from msx_frontend.workers.given_groups import GivenGroups
 from msx_frontend.workers.group_state import GroupState
-from msx_frontend.workers.handed_group import name_of
 from msx_frontend.workers.handover_line import COUNTS, END, TAKE, HandoverLine, LineMessage
 from msx_frontend.workers.kept_groups import KeptGroups, note_of
 from msx_frontend.workers.launcher import GroupSpec
+from msx_frontend.workers.segments.allowance import SegmentLimits
 from tests.frontend.workers.fake_launcher import spec_of
 from tests.loops import run, until
 
@@ -109,6 +109,37 @@ def test_the_other_one_goes_on_where_the_first_has_ended_meanwhile() -> None:
     run(test())
 
 
+def test_a_group_that_stays_ends_there_and_another_one_starts() -> None:
+    async def test() -> None:
+        asked: list[object] = []
+
+        async def answer(message: Message) -> LineMessage:
+            asked.append(message["ask"])
+            return LineMessage({"stays": "it is at work"} if message["ask"] == TAKE else {})
+
+        ours, theirs = socket.socketpair()
+        found, line = Found(notes(spec(), OLD, held=True), ours), HandoverLine(theirs, answer)
+        assert await found.take(spec()) == []
+        await until(lambda: asked == [TAKE, END])
+        assert found.killed == []
+        assert found.has_lost(spec().load.model_name, spec().load.model_version)
+        found.close()
+        line.close()
+
+    run(test())
+
+
+def test_shared_memory_of_other_limits_is_not_the_same() -> None:
+    def stage(number: int) -> GroupSpec:
+        return replace(spec_of(), part="m/one", segments=SegmentLimits(1 << 20, number))
+
+    async def test() -> None:
+        found = Found(notes(stage(8), OLD))
+        assert (found.fits(stage(8)), found.fits(stage(9)), found.fits(spec_of())) == (True, False, False)
+
+    run(test())
+
+
 @pytest.mark.parametrize("others", [lambda: notes(spec(environment="x"), OLD), lambda: notes(spec(), OLD)[:1]])
 def test_one_that_does_not_fit_or_lacks_a_rank_is_not_the_first(others: Callable[[], list[dict[str, Any]]]) -> None:
     async def test() -> None:
@@ -159,7 +190,7 @@ def test_a_group_is_given_by_its_process(asked: int | None, found: int | None) -
 
     client: Any = None
     given = GivenGroups(lambda: [held(OLD), held(NEW)], client)
-    one = given._find(name_of(spec().load), asked)
+    one = given._find(spec().name, asked)
     assert (None if one is None else next(iter(one[1].ranks)).pid) == found
 
 

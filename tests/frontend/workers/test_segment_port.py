@@ -20,7 +20,7 @@ import pytest
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedValue
 from msx_frontend.workers.local_streams import segment_socket
-from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits
+from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits, SegmentSocket, next_owner
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol.segments import OFFERED, SegmentMade, send_segment_message
 from tests.forked import ForkingPopen
@@ -38,7 +38,7 @@ class Process:
 
     def __init__(self, limits: SegmentLimits) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.port = SegmentPort(ours, limits)
+        self.port = SegmentPort(SegmentSocket(ours, limits, next_owner()))
         arguments = [theirs.fileno(), self.port.owner, *limits]
         command = [sys.executable, "-m", "tests.frontend.workers.segment_worker", *map(str, arguments)]
         self.process = ForkingPopen(
@@ -224,7 +224,7 @@ def test_what_did_not_reach_the_server_fails_with_the_limit_and_is_not_used_agai
 def test_a_segment_that_may_be_resized_is_refused_by_its_reader() -> None:
     async def test() -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        hostile = SegmentPort(ours, SegmentLimits(1 << 20, 8))
+        hostile = SegmentPort(SegmentSocket(ours, SegmentLimits(1 << 20, 8), 1))
         async with processes(2) as (owner, reader):
             body, value = owner.lend(SIZE)
             value.close()
@@ -274,6 +274,40 @@ def test_a_worker_that_may_write_none_reads_those_of_others() -> None:
     run(test())
 
 
+def test_another_frontend_goes_on_with_the_socket_and_without_the_segments() -> None:
+    async def test() -> None:
+        others = _descriptors()
+        async with processes() as (owner, reader):
+            body, value = owner.lend(SIZE)
+            assert reader.read(body, value) == {"0": [SIZE, "a"]}
+            assert (owner.port.at_rest, reader.port.at_rest) == (False, True)
+            value.close()
+            assert owner.port.at_rest
+            for one in (owner, reader):
+                one.port.forget_all()
+            assert [one.ask("state")["maps"] for one in (owner, reader)] == [0, 0]
+            for one in (owner, reader):
+                assert one.port.unsent == 0
+                one.port = SegmentPort(SegmentSocket(one.port.leave(), SegmentLimits(1 << 24, 8), one.port.owner))
+            assert not _descriptors() - others
+            body, value = owner.lend(SIZE)
+            assert reader.read(body, value) == {"0": [SIZE, "a"]}
+            value.close()
+
+    run(test())
+
+
+def test_a_value_may_be_asked_for_in_a_frame() -> None:
+    async def test() -> None:
+        async with processes() as (owner, reader):
+            body, keys = owner.ask("lend_in_frames", SIZE)
+            assert (len(base64.b64decode(body)) > SIZE, keys) == (True, [])
+            assert reader.read(body, SharedValue([])) == {"0": [SIZE, "a"]}
+            assert owner.ask("state")["segments"] == 0
+
+    run(test())
+
+
 def test_each_worker_of_a_stage_has_a_socket() -> None:
     with ExitStack() as ours, ExitStack() as theirs:
         allowance = SegmentAllowance(1)
@@ -292,3 +326,5 @@ def test_the_server_grants_descriptors_while_there_are_any() -> None:
     allowance.put_back(first)
     assert allowance.take(SegmentLimits(0, 8)).number == 0
     assert allowance.left == 5
+    allowance.go_on_with(SegmentLimits(1 << 20, 8))  # a worker that a frontend with more descriptors has started
+    assert allowance.take(SegmentLimits(1 << 20, 8)) == READS

@@ -98,6 +98,7 @@ class Spawner:
             segments=_segments(source) if lease.placement is None else None,
             placement=lease.placement,
             lease=lease,
+            part=source.name if source.stage_of else "",
         )
 
     def _rank(self, source: ModelSource, lease: Lease, rank: int, number: int, site_dir: str | None) -> RankSpec:

@@ -1,7 +1,6 @@
 """The server's end of a stage worker's segment socket."""
 
 import asyncio
-import itertools
 import logging
 import os
 import socket
@@ -12,7 +11,7 @@ from itertools import chain
 from msx_core.references import Key
 from msx_core.service_errors import ServiceUnavailable
 from msx_frontend.shared_value import SharedSegment, SharedValue
-from msx_frontend.workers.segments.allowance import SegmentLimits
+from msx_frontend.workers.segments.allowance import SegmentSocket
 from msx_protocol.segments import (
     SegmentMade,
     SegmentMessage,
@@ -25,8 +24,6 @@ from msx_protocol.segments import (
 )
 
 log = logging.getLogger("msx.workers")
-
-_owners = itertools.count(1)
 
 WHAT = "The server could not take a segment of a stage's shared memory"
 
@@ -44,19 +41,17 @@ class _Read:
 class SegmentPort:
     """One worker: its own segments, which of others' it has, and which it reads now. Runs on the loop's thread."""
 
-    def __init__(self, sock: socket.socket, limits: SegmentLimits) -> None:
-        sock.setblocking(False)
-        self._sock = sock
+    def __init__(self, given: SegmentSocket) -> None:
+        self._sock, self._limits, self.owner = given
+        self._sock.setblocking(False)
         self._loop = asyncio.get_running_loop()
-        self._limits = limits
-        self.owner = next(_owners)
         self._own: dict[int, SharedSegment] = {}
         self._has: set[Key] = set()
         """Segments of others that were passed to this worker."""
         self._reads: dict[Key, list[_Read]] = {}
         self._unsent: deque[tuple[SegmentMessage, SharedSegment | None]] = deque()
         self._closed = False
-        self._loop.add_reader(sock, self._readable)
+        self._loop.add_reader(self._sock, self._readable)
 
     @property
     def use(self) -> SegmentUse:
@@ -80,6 +75,16 @@ class SegmentPort:
 
     def describe(self) -> dict[str, int]:
         return {"segments": len(self._own), "bytes": self.size, "lent": self.lent, "reads": self.reading}
+
+    @property
+    def may_lend(self) -> bool:
+        """It has been granted segments of its own."""
+        return self._limits.number > 0
+
+    @property
+    def at_rest(self) -> bool:
+        """Nobody reads its segments, and it reads none."""
+        return not (self.lent or self._reads)
 
     # -- as the owner --
 
@@ -216,6 +221,27 @@ class SegmentPort:
     def _writable(self) -> None:
         self._loop.remove_writer(self._sock)
         self._send_all()
+
+    # -- another frontend follows --
+
+    def forget_all(self) -> None:
+        """Of a worker `at_rest` that makes no segments now: it forgets its own, and those who have mapped them do."""
+        self._readable()
+        if self._own:
+            self._send(SegmentsGone([*self._own], self.owner))
+        for number in list(self._own):
+            self._gone(number)
+
+    @property
+    def unsent(self) -> int:
+        """Messages that the kernel has not taken yet."""
+        return len(self._unsent)
+
+    def leave(self) -> socket.socket:
+        """Give the socket to the caller, without the end of the worker."""
+        copy = self._sock.dup()
+        self.close()
+        return copy
 
     # -- the end --
 
