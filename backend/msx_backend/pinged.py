@@ -6,10 +6,16 @@ from msx_backend.loop_watch import LoopWatch
 from msx_backend.parallel.reports import collectives
 from msx_backend.replies import ReplyWriter
 from msx_backend.segments.space import SegmentSpace
+from msx_core.metrics.kinds import GAUGE
+from msx_core.metrics.samples import Sample
 from msx_protocol import MetricInfo, MetricSample, Pong
+from msx_protocol.heartbeat import FIRST
 from msx_sdk.metrics import Metrics
 
 log = logging.getLogger("msx.worker")
+
+Labels = tuple[tuple[str, str], ...]
+MOST_GAUGES = 1000
 
 
 class PingedWorker:
@@ -22,6 +28,8 @@ class PingedWorker:
         self.watch: LoopWatch | None = None
         """Watch over the loop of an async handler."""
         self._lost = 0
+        self._gauges: dict[tuple[str, Labels], MetricSample] = {}
+        """Last value of each gauge, for another frontend: most are set once."""
 
     def pong(self, sequence: int, seconds: float) -> Pong:
         """Answer a ping. The handler's call has run for `seconds`."""
@@ -30,7 +38,8 @@ class PingedWorker:
             self._return(self._segments)
         imported = self.metrics is not None  # before, the module that counts may be half imported
         counts = collectives() if self._parallel and imported else {}
-        samples = self._samples()  # before the forms, of which one may be newer than its first sample
+        known = [*self._gauges.values()] if sequence == FIRST else []
+        samples = known + self._samples()  # before the forms, of which one may be newer than its first sample
         return Pong(sequence, self._replies.progress, seconds, samples, counts, self._forms())
 
     def _return(self, segments: SegmentSpace) -> None:
@@ -49,4 +58,11 @@ class PingedWorker:
         if lost := self.metrics.dropped - self._lost:
             self._lost += lost
             log.warning("%d metric samples are lost: between two pings a worker keeps %d", lost, self.metrics.LIMIT)
-        return [MetricSample(s.name, s.kind, s.unit, s.value, list(s.labels), s.request_id, s.counts) for s in taken]
+        return [self._sample(one) for one in taken]
+
+    def _sample(self, one: Sample) -> MetricSample:
+        made = MetricSample(one.name, one.kind, one.unit, one.value, [*one.labels], one.request_id, one.counts)
+        key = one.name, one.labels
+        if one.kind == GAUGE and (key in self._gauges or len(self._gauges) < MOST_GAUGES):
+            self._gauges[key] = made
+        return made

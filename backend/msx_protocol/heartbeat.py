@@ -3,8 +3,13 @@
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricInfo, MetricSample
 
+FIRST = 1
+"""Sequence of the first ping of a frontend, which knows none of the worker's gauges."""
+
 
 class Ping(WireMessage, tag=10):
+    """`sequence`: FIRST, and one more with each ping."""
+
     sequence: int
 
 

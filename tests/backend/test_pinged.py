@@ -12,6 +12,7 @@ from msx_backend.parallel.reports import COLLECTIVES
 from msx_backend.pinged import PingedWorker
 from msx_backend.replies import ReplyWriter
 from msx_protocol import Pong
+from msx_sdk.metrics import Metrics
 
 
 def test_a_module_that_is_half_imported_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,3 +21,22 @@ def test_a_module_that_is_half_imported_is_not_asked(monkeypatch: pytest.MonkeyP
     with near, far:
         pinged = PingedWorker(ReplyWriter(near, 1000), None, parallel=True)
         assert pinged.pong(3, 0.5) == Pong(3, 0, 0.5, [])
+
+
+def test_the_first_ping_of_a_frontend_brings_all_gauges() -> None:
+    """Those of a handler that sets them when it loads, say: another frontend goes on with the worker."""
+    near, far = socket.socketpair()
+    with near, far:
+        pinged = PingedWorker(ReplyWriter(near, 1000), None, parallel=False)
+        metrics = pinged.metrics = Metrics("m")
+        metrics.gauge("weights").set(7)
+        metrics.gauge("queue", labels=["of"]).set(1, of="a")
+        metrics.counter("calls").inc()
+
+        def names(sequence: int) -> list[tuple[str, float]]:
+            return [(one.name, one.value) for one in pinged.pong(sequence, 0.0).samples]
+
+        assert names(1) == [("weights", 7), ("queue", 1), ("calls", 1)]
+        metrics.gauge("queue", labels=["of"]).set(2, of="a")
+        assert names(2) == [("queue", 2)]
+        assert names(1) == [("weights", 7), ("queue", 2)]

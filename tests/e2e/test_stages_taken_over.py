@@ -71,7 +71,7 @@ def test_requests_with_values_in_frames_run_on_in_the_last_stage(server: Running
     with at_once(server, f"{SMALL} sum:{gate}") as replies:
         wait_until(Path(f"{gate}.begun").exists, "the stage has begun")
         upgraded(server)
-        assert begun(gate) == before[-1]
+        assert begun(gate) in before
         gate.touch()
         assert replies[0].result().text == sum_of(SMALL)
         assert server.predict("large", str(LARGE)).text == sum_of(LARGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ from msx_frontend.supervision.wire import Message
 from msx_frontend.workers.given_groups import GivenGroups, HeldReplica
 from msx_frontend.workers.handover_line import BEGUN, COUNTS, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.replica import Replica
+from msx_net.connections.connection import LEAVING
+from msx_net.connections.wind_down import LOOK_EVERY
 
 log = logging.getLogger("msx.server")
 
@@ -37,8 +40,8 @@ class Handover:
 
     def __init__(self, server: Server, supervisor: SupervisorClient, limit: float) -> None:
         self._server, self._supervisor, self._limit = server, supervisor, limit
-        self._over = 0.0
-        self._groups = GivenGroups(partial(_replicas, server), supervisor)
+        self._over, self._asked_until = 0.0, math.inf
+        self._groups = GivenGroups(self._replicas, supervisor)
         self._tasks: list[asyncio.Task[None]] = []
         self._line: HandoverLine | None = None
         self._counts = ToldCounts(server.models.context.monitoring.metrics)
@@ -90,6 +93,7 @@ class Handover:
         for calls in server.calls:
             calls.end_watches()
         await asyncio.gather(*(listener.leave() for listener in server.listeners), server.grpc.leave(self._limit))
+        self._asked_until = time.monotonic() + LEAVING + LOOK_EVERY
         server.models.launcher.leave()
         await context.snapshots.close()
         context.state.close()
@@ -137,6 +141,22 @@ class Handover:
             log.warning("the frontend that follows has ended: another one is waited for")
             line = self._line = self._connect()
 
+    def _replicas(self) -> Iterator[HeldReplica]:
+        for version in self._server.models.context.registry.all_versions():
+            for part in version.parts:
+                for replica in part.workers.all:
+                    sequences = part.queue.dispatcher.sequences
+                    is_busy, mates = partial(self._is_busy, version), partial(_replicas_of, version)
+                    yield HeldReplica(replica, is_busy, sequences.hand_over, mates)
+
+    def _is_busy(self, version: ModelVersion) -> bool:
+        """Requests wait or run that need workers of this version, or may be on their way on connections that are
+        kept."""
+        workflows = self._server.models.workflows.registry
+        if version.queue.busy or (bool(version.source.workflow) and workflows.busy()):
+            return True
+        return time.monotonic() < self._asked_until
+
     async def _finish(self) -> None:
         server, left = self._server, self._over - time.monotonic()
         await asyncio.gather(*(listener.finish(left) for listener in server.listeners), server.grpc.finish(left))
@@ -144,19 +164,5 @@ class Handover:
             await asyncio.sleep(0.02)
 
 
-def _replicas(server: Server) -> Iterator[HeldReplica]:
-    for version in server.models.context.registry.all_versions():
-        for part in version.parts:
-            for replica in part.workers.all:
-                sequences = part.queue.dispatcher.sequences
-                is_busy, mates = partial(_is_busy, server, version), partial(_replicas_of, version)
-                yield HeldReplica(replica, is_busy, sequences.hand_over, mates)
-
-
 def _replicas_of(version: ModelVersion) -> list[Replica]:
     return [replica for part in version.parts for replica in part.workers.all]
-
-
-def _is_busy(server: Server, version: ModelVersion) -> bool:
-    """Requests wait or run that need workers of this version."""
-    return version.queue.busy or (bool(version.source.workflow) and server.models.workflows.registry.busy())

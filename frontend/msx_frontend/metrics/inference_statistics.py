@@ -1,7 +1,7 @@
-"""Statistics of a model version since its start, as the Open Inference Protocol defines them."""
+"""Statistics of model versions since their registration, as the Open Inference Protocol defines them."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -21,9 +21,11 @@ class InferenceStatistics:
     """`queue` is the time until a worker took a request, `compute` the time until its answer; of successful requests
     only."""
 
-    __slots__ = ("_computed", "_count", "_queued", "batches", "fail", "last")
+    __slots__ = ("_before", "_computed", "_count", "_queued", "batches", "fail", "last")
 
     def __init__(self) -> None:
+        self._before = 0.0
+        """The last answer in the server before this one."""
         self._count = 0
         self._queued = 0.0
         self._computed = 0.0
@@ -59,3 +61,54 @@ class InferenceStatistics:
     @property
     def compute(self) -> Total:
         return Total(self._count, self._computed)
+
+    # -- another server goes on with them --
+
+    @property
+    def counts(self) -> list[float]:
+        """See `CountedFamily`."""
+        return [self._count, self._queued, self._computed, self.fail.count, self.fail.seconds, self.last]
+
+    def go_on(self, counts: Sequence[float]) -> None:
+        """Raises ValueError."""
+        count, queued, computed, failed, seconds, last = counts
+        self._count += int(count)
+        self._queued += queued
+        self._computed += computed
+        self.fail.add(int(failed), seconds)
+        self._before += last  # of which the other server tells how much later it is than the last time
+        self.last = max(self.last, self._before)
+
+
+class VersionStatistics:
+    """Those of all versions. See `CountedFamily`: a series is a version's, or that of its batches of one size."""
+
+    def __init__(self) -> None:
+        self.name, self.shape = "inference_statistics", ["model", "version", "batch_size"]
+        self._versions: dict[tuple[str, str], InferenceStatistics] = {}
+        """Of those that were removed, too: another server may count for them still."""
+        self._early: dict[tuple[str, str], InferenceStatistics] = {}
+        """Counts of another server for versions that are not registered here yet."""
+
+    def begin(self, model: str, version: str) -> InferenceStatistics:
+        """The version is registered: it goes on with those of another server, and else begins anew."""
+        made = self._versions[model, version] = self._early.pop((model, version), None) or InferenceStatistics()
+        return made
+
+    def _of(self, model: str, version: str) -> InferenceStatistics:
+        known = self._versions.get((model, version))
+        return known or self._early.setdefault((model, version), InferenceStatistics())
+
+    def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
+        for labels, one in self._versions.items():
+            yield (*labels, ""), one.counts
+            for size, total in one.batches.items():
+                yield (*labels, str(size)), [total.count, total.seconds]
+
+    def add_counts(self, labels: tuple[str, ...], counts: Sequence[float]) -> None:
+        """Raises ValueError."""
+        model, version, size = labels
+        if not size:
+            return self._of(model, version).go_on(counts)
+        count, seconds = counts
+        return self._of(model, version).add_batches(int(size), int(count), seconds)

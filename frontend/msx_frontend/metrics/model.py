@@ -63,7 +63,7 @@ class ModelMetrics:
         self.non_finite = NonFinite(self._count_non_finite, log, {"model": name, "version": version})
         """Replies whose JSON is made here, not by a worker."""
         self.engines = EngineFigures()
-        self._statistics = InferenceStatistics()
+        self._statistics = server.statistics.begin(name, version)
         self.traces = Traces(name, version)
         self.spans = server.spans
         """None where requests are not traced for OpenTelemetry."""

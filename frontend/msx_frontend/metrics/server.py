@@ -18,6 +18,7 @@ from msx_frontend.metrics.gathered import MOST, PendingCounts
 from msx_frontend.metrics.generation import TextFamilies
 from msx_frontend.metrics.handed_counts import CountedRegistry, HandedSeries, OfHandler, received
 from msx_frontend.metrics.handlers import WORKER_LABEL, HandlerMetrics
+from msx_frontend.metrics.inference_statistics import VersionStatistics
 from msx_frontend.metrics.jobs import JobMetrics
 from msx_frontend.metrics.log import MetricLogs
 from msx_frontend.metrics.numbers import CounterFamily, HistogramFamily
@@ -100,7 +101,9 @@ class ServerMetrics:
         self.jobs, self.batches = JobMetrics(), BatchMetrics()
         registry.register(self.jobs)
         registry.register(self.batches)
-        self._counted |= {one.name: one for one in (*self.jobs.carried, *self.batches.carried)}
+        self.statistics = VersionStatistics()
+        carried = (*self.jobs.carried, *self.batches.carried, self.statistics)
+        self._counted |= {one.name: one for one in carried}
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)

@@ -51,7 +51,7 @@ class SequenceJobs:
     def queue_of(self, job: Job, plain: JobQueue) -> JobQueue:
         """The queue of its sequence, which has a place left; `plain` for a job without one. Raises Overloaded,
         ServiceUnavailable."""
-        if job.kind not in (PREDICT, STREAM, EXPLAIN) and not job.kind.startswith(METHOD):
+        if not _is_of_sequence(job):
             return plain
         sequence = self._sequence_of(job)
         if sequence.full:
@@ -122,6 +122,19 @@ class SequenceJobs:
             for job in running:
                 self._watch_end(sequence, job)
             self._settle(sequence)
+
+    def guests_arrived(self, group: BatchTarget, jobs: Iterable[Job]) -> None:
+        """Requests to the frontend before this one, on connections that it still has: what they begin and end, they
+        begin and end here. It has checked the limits."""
+        for job in jobs:
+            if not (id := _header(job, self._keys.id)) or not _is_of_sequence(job):
+                continue
+            sequence = self.open.get(id) or self.open.open(id)
+            sequence.group, sequence.closing = group, sequence.closing or _is_true(job, self._keys.end)
+            sequence.running.append(job)
+            self.open.mark_active(sequence)
+            self._watch_end(sequence, job)
+            self._at_work[sequence] = None
 
     # -- dispatch --
 
@@ -275,6 +288,10 @@ class _SequenceEndSink:
         for name, value in headers:
             if name.lower() == self._key:
                 self._ended(value)
+
+
+def _is_of_sequence(job: Job) -> bool:
+    return job.kind in (PREDICT, STREAM, EXPLAIN) or job.kind.startswith(METHOD)
 
 
 def _header(job: Job, key: str) -> str:

@@ -122,8 +122,9 @@ class Sequences:
 
     def take_over(self, handed: HandedSequence, group: BatchTarget, running: list[Job]) -> Sequence:
         """Go on with it. Its idle time begins when the requests of the other frontend that run are answered."""
-        sequence = self._opened(handed.id, handed.left)
-        sequence.group, sequence.closing, sequence.running = group, handed.closing, running
+        sequence = self._open.get(handed.id) or self._opened(handed.id, handed.left)  # a later request may have come
+        sequence.group, sequence.closing = group, sequence.closing or handed.closing
+        sequence.running = [*running, *sequence.running]
         return sequence
 
     def check_idle(self, sequence: Sequence) -> None:

@@ -44,6 +44,9 @@ class BatchEvents(Protocol):
     def jobs_returned(self, jobs: list[Job]) -> None:
         """Jobs whose batch had not begun when the group ended."""
 
+    def guests_arrived(self, group: BatchRunner, jobs: Sequence[Job]) -> None:
+        """Requests that a frontend before this one has sent to the group."""
+
 
 class BatchRunner:
     """Runner of a group's batches (the dispatcher's `BatchTarget`). A batch handler runs one batch after the other; one
@@ -178,6 +181,7 @@ class BatchRunner:
         for job in jobs:
             job.group, job.started = self, began or now
         self.in_flight.enter(jobs, size, began, joins=joins)
+        self._events.guests_arrived(self, jobs)
 
     def cancel(self, job: Job) -> None:
         if job.number in self.in_flight.open:

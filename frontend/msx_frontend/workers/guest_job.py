@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from msx_core.replies.stream_credit import StreamCredit
 from msx_core.service_errors import HandlerFailed, ServiceError
@@ -10,6 +10,7 @@ from msx_frontend.job import Job
 from msx_protocol import Chunk, Dropped, Failed, WireMessage, encode_frame_parts
 
 Write = Callable[..., None]
+Headers = Iterable[tuple[str, str]]
 
 
 class GuestSink:
@@ -46,8 +47,8 @@ class GuestSink:
 class GuestJob(Job):
     """The frontend of its client has the request, counts it, and grants its credit."""
 
-    def __init__(self, number: int, kind: str, sink: GuestSink) -> None:
-        super().__init__("", "", None, [], [], sink, kind=kind)
+    def __init__(self, number: int, kind: str, sink: GuestSink, headers: Headers = ()) -> None:
+        super().__init__("", "", None, [], [*headers], sink, kind=kind)
         self.number, self._guest = number, sink
 
     @property

@@ -9,10 +9,10 @@ from collections.abc import Iterable
 
 from msx_frontend.job import PREDICT
 from msx_frontend.workers.batch_runner import BatchRunner
-from msx_frontend.workers.guest_job import GuestJob, GuestSink
+from msx_frontend.workers.guest_job import GuestJob, GuestSink, Headers
 from msx_frontend.workers.handed_group import HandedBatch
 from msx_frontend.workers.rank import Rank
-from msx_protocol import Cancel, Credit, Predict, ToWorker, ToWorkerControl, encode_frame_parts
+from msx_protocol import Cancel, Credit, Predict, ToWorker, ToWorkerControl, decode_headers, encode_frame_parts
 from msx_protocol.channel import Channel
 
 
@@ -29,7 +29,7 @@ class Guests:
         """Batches that the worker has, before the connections to it are read."""
         now = time.monotonic()
         for batch in batches:
-            jobs = [self._job(number, batch.kind, status) for number, status in batch.jobs]
+            jobs = [self._begun(number, batch.kind, status) for number, status in batch.jobs]
             began = 0.0 if batch.age is None else now - batch.age
             self._runner.take_over(jobs, batch.size, began, joins=batch.joins)
 
@@ -43,15 +43,20 @@ class Guests:
         self._data.close()
         self._control.close()
 
-    def _job(self, number: int, kind: str, status: int = 0) -> GuestJob:
-        job = GuestJob(number, kind, GuestSink(number, self._data.write))
+    def _job(self, number: int, kind: str, headers: Headers = ()) -> GuestJob:
+        return GuestJob(number, kind, GuestSink(number, self._data.write), headers)
+
+    def _begun(self, number: int, kind: str, status: int) -> GuestJob:
+        job = self._job(number, kind)
         job.status = status
         return job
 
     def _received(self, message: ToWorker, body: bytes) -> None:
         if not isinstance(message, Predict):
             return
-        jobs = [self._job(one.number, one.operation or PREDICT) for one in message.requests]
+        jobs = [
+            self._job(one.number, one.operation or PREDICT, decode_headers(one.headers)) for one in message.requests
+        ]
         size = message.size or len(jobs)
         for at in range(0, len(jobs), size):
             self._runner.take_over(jobs[at : at + size], size, None, joins=message.joins)

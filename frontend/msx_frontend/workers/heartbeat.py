@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 
 from msx_protocol import Ping, encode_frame
+from msx_protocol.heartbeat import FIRST
 
 HEARTBEAT = 1.0
 MISSED_HEARTBEAT = 5.0
@@ -24,7 +25,7 @@ class Heartbeat:
         self._loop = asyncio.get_running_loop()
         self.last_heard = dict.fromkeys(range(ranks), time.monotonic())
         """Moment at which each rank last said something: a `time.monotonic()` instant."""
-        self._pings = 0
+        self._next = FIRST
         self._sent = 0.0
         self._tick: asyncio.TimerHandle | None = None
         self._stopped = False
@@ -45,9 +46,9 @@ class Heartbeat:
         return rank if now - self.last_heard[rank] > MISSED_HEARTBEAT else None
 
     def _beat(self) -> None:
-        self._pings += 1
         self._sent = time.monotonic()
-        self._ping(encode_frame(Ping(self._pings)))
+        self._ping(encode_frame(Ping(self._next)))
+        self._next += 1
         self._tick = self._loop.call_later(HEARTBEAT, self._due)
 
     def _due(self) -> None:

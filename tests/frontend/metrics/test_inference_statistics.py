@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 
 from msx_frontend.job import DESCRIBE
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
+from msx_frontend.metrics.handed_counts import ToldCounts
+from msx_frontend.metrics.inference_statistics import Total
 from tests.frontend.jobs import make_job
 
 
@@ -35,3 +38,34 @@ def test_batches() -> None:
 def test_nothing_yet() -> None:
     seen = ModelMetrics(ServerMetrics(), "m", "1.0").statistics
     assert (seen.last, seen.success.count, seen.batches) == (0, 0, {})
+
+
+def test_another_server_goes_on_with_them() -> None:
+    before, after = ServerMetrics(), ServerMetrics()
+    told, old = ToldCounts(before), ModelMetrics(before, "m", "1.0")
+
+    def busy(model: ModelMetrics) -> None:
+        for status in (200, 503):
+            job = make_job()
+            job.enqueued, job.started, job.status = job.enqueued - 5, job.enqueued - 3, status
+            model.jobs_ended([job])
+        model.batch(2, 0.5)
+
+    def tell() -> None:
+        while message := told.next():
+            after.go_on_with(json.loads(json.dumps(message)))
+
+    busy(old)
+    tell()
+    new = ModelMetrics(after, "m", "1.0")
+    assert new.statistics.counts == pytest.approx(old.statistics.counts)
+    assert new.statistics.batches == old.statistics.batches == {2: Total(1, 0.5)}
+    busy(new)
+    last = new.statistics.last
+    busy(old)
+    tell()
+    seen = new.statistics
+    assert (seen.success.count, seen.fail.count, seen.batches) == (3, 3, {2: Total(3, 1.5)})
+    assert last <= seen.last <= time.time()
+    again = ModelMetrics(after, "m", "1.0").statistics
+    assert (again.success.count, again.last) == (0, 0)

@@ -533,6 +533,45 @@ async def test_one_that_a_request_ends_is_closed_there_too() -> None:
 
 
 @on_a_loop
+async def test_a_late_request_to_the_frontend_before_begins_and_ends_sequences() -> None:
+    """One that it begins has its state in that worker: the next request must go there."""
+    groups = Group(), Group()
+    after = Bench(*groups)
+
+    def late(name: str, *headers: tuple[str, str]) -> Job:
+        guest = make_job(name)
+        guest.headers, guest.group = [*headers], groups[1]
+        groups[1].batches.append([guest])
+        after.dispatcher.sequences.guests_arrived(groups[1], [guest])
+        return guest
+
+    late("x1", ("seq", "x"))
+    after.submit("x2", "x")
+    after.finish(groups[1])
+    assert [group.ids for group in groups] == [[], [["x2"]]]
+    after.finish(groups[1])
+    late("x3", ("seq", "x"), ("Seq-End", "true"))
+    after.refused("x4", "x", match="is closed: a request ends it")
+    after.finish(groups[1])
+    after.refused("x4", "x", match="sequence x has ended: a request ended it")
+    late("y1", ("seq", "y")).sink.answer(200, "", [("Seq-End", "true")], b"")
+    after.refused("y2", "y", match="sequence y has ended: the handler ended it")
+
+
+@on_a_loop
+async def test_a_late_request_may_come_before_its_sequence() -> None:
+    group = Group()
+    after, guest = Bench(group), make_job("a2")
+    guest.headers, guest.group = [("seq", "a"), ("Seq-End", "true")], group
+    group.batches.append([guest])
+    after.dispatcher.sequences.guests_arrived(group, [guest])
+    take_over(after, group, (HandedSequence("a", None), []))
+    after.refused("a3", "a", match="is closed: a request ends it")
+    after.finish(group)
+    assert after.dispatcher.sequences.open.why_ended("a") == "a request ended it"
+
+
+@on_a_loop
 async def test_one_that_has_left_ends_by_no_time_limit() -> None:
     group = Group()
     bench = Bench(group, sequence_max_idle_msec=1, sequence_timeout_msec=5)

@@ -194,6 +194,9 @@ class Bench:
     def jobs_returned(self, returned: list[jobs.Job]) -> None:
         raise AssertionError("no worker ends")
 
+    def guests_arrived(self, group: BatchRunner, guests: Sequence[jobs.Job]) -> None:
+        raise AssertionError("no frontend was before this one")
+
     def utilisation(self, clients: int, seconds: float) -> float:
         """Share of the time, but for the first fifth, in which the devices compute."""
         for number in range(clients):

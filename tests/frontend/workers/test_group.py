@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -66,6 +66,8 @@ class Owner:
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
+
+    def guests_arrived(self, group: BatchRunner, jobs: Sequence[Job]) -> None: ...
 
     def forms_arrived(self, forms: list[MetricInfo]) -> None:
         self.told += [f"form of {form.name}" for form in forms if form.name != COUNTER]  # which every worker has

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,8 @@ class Owner:
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.returned += jobs
+
+    def guests_arrived(self, group: BatchRunner, jobs: Sequence[Job]) -> None: ...
 
     def forms_arrived(self, forms: list[MetricInfo]) -> None: ...
 

@@ -1,7 +1,7 @@
 """Does what follows when workers of a model version load, answer, or end: its queue and its status know it then."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import NamedTuple, Protocol
 
@@ -176,6 +176,10 @@ class Supervisor:
 
     def jobs_returned(self, jobs: list[Job]) -> None:
         self.dispatcher.put_back(jobs)
+
+    def guests_arrived(self, group: BatchRunner, jobs: Sequence[Job]) -> None:
+        if self._config.stateful:
+            self.dispatcher.sequences.guests_arrived(group, jobs)
 
     def forms_arrived(self, forms: list[MetricInfo]) -> None:
         self._metrics.handler_forms(forms)
