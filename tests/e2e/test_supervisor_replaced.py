@@ -95,6 +95,8 @@ def test_one_that_cannot_go_on_changes_nothing_but_the_frontend(tmp_path: Path, 
         assert done.returncode == 0
         assert done.stderr.startswith("The supervisor stays ")
         assert reason in done.stderr
+        assert f"({sys.executable})" in done.stderr
+        assert "Keep that environment until the server is stopped" in done.stderr
         assert python_of(server) == sys.executable
         server.wait_serving()
         crash(server)

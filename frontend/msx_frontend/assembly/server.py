@@ -158,7 +158,9 @@ async def _stop(listeners: list[Listener]) -> None:
 
 def _status(models: ServedModels) -> Status:
     versions = models.context.registry.all_versions()
-    return Status([describe(version) for version in versions], models.not_loaded(), models.devices())
+    supervisor = models.context.supervisor
+    described = None if supervisor is None else supervisor.describe()
+    return Status([describe(version) for version in versions], models.not_loaded(), models.devices(), described)
 
 
 async def _start_grpc(

@@ -32,6 +32,8 @@ class Status(msgspec.Struct, frozen=True):
     versions: list[dict[str, Any]]
     not_loaded: list[str] = []
     devices: list[dict[str, Any]] = []
+    supervisor: dict[str, Any] | None = None
+    """See `SupervisorClient.describe`; None where there is none."""
 
 
 Describe = Callable[[], Status]

@@ -37,6 +37,8 @@ def show(info: InstanceInfo) -> bool:
         columns([HEADINGS, *rows])
     else:
         click.echo(f"{GAP}{NO_MODELS}")
+    if (line := supervisor_line(status.supervisor)) is not None:
+        click.echo(f"{GAP}{line}")
     if devices := device_rows(status.devices):
         columns(devices)
     for version in versions:
@@ -45,6 +47,14 @@ def show(info: InstanceInfo) -> bool:
     for line in sorted({line for version in versions for line in _unhealthy(version)}):
         click.echo(f"  {line}")
     return not status.not_loaded and all(version["state"] != ModelState.FAILED.value for version in versions)
+
+
+def supervisor_line(supervisor: dict[str, Any] | None) -> str | None:
+    """None without one, and where it is the server's own program."""
+    if supervisor is None or not supervisor["another"]:
+        return None
+    program = f"release {supervisor['release']} ({visible(supervisor['python'])})"
+    return f"The supervisor (pid {supervisor['pid']}) is that of {program}: keep that environment."
 
 
 def _running_text(info: InstanceInfo) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
 from msx_frontend.supervision.descriptors import set_limit
 from msx_frontend.supervision.frontend_process import FRONTEND_FD
-from msx_frontend.supervision.program import program
+from msx_frontend.supervision.program import Program, program
 from msx_frontend.supervision.wire import OLDEST, STATES, VERSION, Message, receive, send
 
 PATIENCE = 30.0
@@ -133,6 +134,14 @@ class SupervisorClient:
     def drop(self, name: str) -> None:
         """Nothing listens there any longer. Raises OSError."""
         self._ask("drop", name=name)
+
+    def describe(self) -> dict[str, Any] | None:
+        """Its pid, release and interpreter, and whether that is `another` program, whose environment it needs. None
+        where it does not say."""
+        with contextlib.suppress(OSError):
+            python, release, _ = own = Program(*self._ask("program")[0]["program"])
+            return {"pid": self.pid, "release": release, "python": python, "another": own != program()}
+        return None
 
     def close(self) -> None:
         self._connection.close()

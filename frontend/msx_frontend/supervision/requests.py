@@ -9,7 +9,7 @@ from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
-from msx_frontend.supervision.program import Program, is_overwritten
+from msx_frontend.supervision.program import Program, is_overwritten, program
 from msx_frontend.supervision.wire import OLDEST, VERSION, Message, close_all
 
 
@@ -52,6 +52,7 @@ class SupervisorRequests:
         """`descriptors`: soft limit that frontends have; None: that with which they start."""
         self._children, self._sockets, self._events = children, sockets, events
         self._descriptors = descriptors
+        self._program = program()
 
     def answer(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply | None:
         """An error is answered with its number and text; it is the frontend's to say what follows. None: later."""
@@ -82,6 +83,9 @@ class SupervisorRequests:
             )
         follows = serving is not None and serving is not frontend
         return {"pid": os.getpid(), "version": spoken, "follows": follows, "descriptors": self._descriptors}
+
+    def on_program(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        return {"program": list(self._program)}
 
     def on_turn(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> None:
         self._events.turn_asked(frontend)

@@ -26,6 +26,8 @@ from msx_frontend.supervision.succession import Succession
 from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import STATES, Message, NoRoomError, close_all, receive, send
 
+KEEP = "Keep that environment until the server is stopped, or another upgrade has replaced the supervisor."
+
 
 class FrontendSupervisor:
     """Nothing on the path of a request goes through it, and it imports nothing but the standard library."""
@@ -58,7 +60,7 @@ class FrontendSupervisor:
         elif passed.state.get("program") != [*self._program]:
             say(f"the supervisor is {self._name} now")
         if passed.waiting is not None:
-            answer = {**passed.answer, "notice": f"The supervisor stays what it was: {refused}." if refused else ""}
+            answer = {**passed.answer, "notice": self._stays(refused) if refused else ""}
             Command(socket.socket(fileno=passed.waiting)).answer(answer)
 
     def run(self, first: FrontendProcess | None = None) -> int:
@@ -142,11 +144,14 @@ class FrontendSupervisor:
         if new is None or new == self._program or succession.stopping:
             return ""
         if STATES[-1] not in upgrade.frontend.states:
-            return f"The supervisor stays {self._name}: release {new.version} does not go on with its state."
+            return self._stays(f"release {new.version} does not go on with its state")
         if succession.orders is not None:
             succession.orders.refuse_all("Another upgrade is under way.")
         reason = self._run(upgrade.python, upgrade.waiting, {"pid": upgrade.frontend.pid})
-        return f"The supervisor stays {self._name}: {upgrade.python} cannot be run: {reason}."
+        return self._stays(f"{upgrade.python} cannot be run: {reason}")
+
+    def _stays(self, reason: str) -> str:
+        return f"The supervisor stays {self._name}: {reason}. {KEEP}"
 
     def _run(self, python: str, waiting: int | None, answer: Message) -> str:
         """Does not return where it succeeds; else the reason."""

@@ -1,10 +1,11 @@
 """Sockets that listen."""
 
 import asyncio
+import contextlib
 import errno
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,16 @@ BACKLOG = 65_535
 more, the kernel answers with SYN cookies, and resets some that it had taken."""
 TRIES = 20
 """Tries to find a port that is free on all addresses of a host."""
+NO_NAME = "this is no name of a host: a part between two dots has 1 to 63 characters"
+
+
+@contextlib.contextmanager
+def _named_host() -> Iterator[None]:
+    """Names of hosts are encoded before they are looked up. Raises OSError for one that cannot be."""
+    try:
+        yield
+    except UnicodeError:
+        raise OSError(errno.EINVAL, NO_NAME) from None
 
 
 def bind(sock: socket.socket, address: Any) -> socket.socket:
@@ -20,7 +31,8 @@ def bind(sock: socket.socket, address: Any) -> socket.socket:
     try:
         if sock.family != socket.AF_UNIX:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
+        with _named_host():
+            sock.bind(address)
     except OSError:
         sock.close()
         raise
@@ -43,7 +55,8 @@ async def open_all(host: str, port: int, opened: Callable[[socket.socket, Any], 
     """A socket for each address of the host, all with one port, opened by `bind` or `listen`. For port 0 it is one that
     is free on all of them: the system chooses for one address alone. Raises OSError."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    with _named_host():
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     left = 1 if port else TRIES
     while True:
         left -= 1

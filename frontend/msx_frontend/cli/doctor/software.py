@@ -10,6 +10,7 @@ from msx_frontend.config.pythons import named_interpreters
 from msx_frontend.environments.interpreter import UnfitInterpreter
 from msx_frontend.findings import Finding, failed, ok, warning
 from msx_frontend.versions import PACKAGES, PYTHON
+from msx_net.connections.listen import NO_NAME
 
 CONNECT_LIMIT = 3.0
 """Seconds."""
@@ -85,4 +86,6 @@ def _unreachable(address: str) -> str:
         socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_LIMIT).close()
     except OSError as error:
         return f"nothing answers at {address}: {error.strerror or error}"
+    except UnicodeError:
+        return f"nothing answers at {address}: {NO_NAME}"
     return ""

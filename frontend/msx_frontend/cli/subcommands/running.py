@@ -80,8 +80,8 @@ def backup(folder: Path, **flags: Any) -> None:
 
 
 def described(info: InstanceInfo) -> dict[str, Any]:
-    """Object that `status --json` prints: places, pid, versions as describe has them, devices, and whether all is
-    well."""
+    """Object that `status --json` prints: places, pid, versions as describe has them, devices, the supervisor, and
+    whether all is well."""
     common = {"pid": info.pid, "stateFolder": str(info.state_folder), **info.places()}
     try:
         status = asked(info)
@@ -89,6 +89,8 @@ def described(info: InstanceInfo) -> dict[str, Any]:
         return {**common, "well": False, "error": str(error)}
     well = not status.not_loaded and all(one["state"] != ModelState.FAILED.value for one in status.versions)
     found = {"notLoaded": status.not_loaded, "versions": status.versions, "devices": status.devices}
+    if status.supervisor is not None:
+        found["supervisor"] = status.supervisor
     return {**common, "well": well, **found}
 
 
