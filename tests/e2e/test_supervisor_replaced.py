@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from msx_frontend.assembly.status_socket import ask
 from tests.e2e.server import RunningServer, is_running, new_store, pack_service, start_server, wait_until
 from tests.e2e.test_supervisor import crash, memory
 from tests.e2e.test_upgrade import Load, supervised, upgrade
@@ -99,6 +100,9 @@ def test_one_that_cannot_go_on_changes_nothing_but_the_frontend(tmp_path: Path, 
         assert "Keep that environment until the server is stopped" in done.stderr
         assert python_of(server) == sys.executable
         server.wait_serving()
+        shown = ask(Path(server.info["status_socket"])).supervisor
+        assert shown is not None
+        assert (shown["pid"], shown["python"], shown["another"]) == (server.process.pid, sys.executable, True)
         crash(server)
         assert server.predict("echo", b"x").text == "x"
         assert server.worker_pids("echo") == workers

@@ -28,6 +28,7 @@ from tests.e2e.server import (
 )
 from tests.e2e.test_supervisor import crash
 from tests.forked import run_forked
+from tests.plugins import install_module
 
 pytestmark = pytest.mark.e2e
 
@@ -141,6 +142,43 @@ def test_an_address_that_is_taken_changes_nothing(tmp_path: Path, key: str) -> N
         config = tmp_path / "config.properties"
         refused = refused_upgrade(server, lambda: config.write_text(config.read_text() + taken))
         assert f"127.0.0.1:{other.getsockname()[1]}" in refused
+
+
+FAILS_LATE = """
+from msx_core.start_errors import StartError
+from msx_frontend.assembly.served_models import ServedModels
+
+async def load(self):
+    raise StartError("The plugin cannot go on.")
+
+ServedModels.load = load
+
+def asked(request):
+    return None
+"""
+
+
+def test_one_that_fails_when_it_has_all_is_followed_by_one_with_the_configuration_before(tmp_path: Path) -> None:
+    """The rehearsal has not found why."""
+    install_module(tmp_path / "plugins", "fails", FAILS_LATE, endpoints={"fails": "fails:asked"})
+    with supervised(tmp_path, "echo", properties="job_queue_size=11\n") as server:
+        workers, config = server.worker_pids("echo"), tmp_path / "config.properties"
+        good = config.read_text()
+        config.write_text(f"{good}job_queue_size=12\nplugins_path={tmp_path / 'plugins'}\n")
+        load, done = Load(server, 2), upgrade(server)
+        assert done.returncode == 1
+        assert "The plugin cannot go on." in done.stderr
+        assert "is started again with its configuration, and takes the workers over" in done.stderr
+        wait_until(lambda so_far=load.answers: load.answers > so_far + 20, "it answers")  # type: ignore[misc]
+        load.end()
+        assert load.lost == []
+        server.wait_serving()
+        crash(server)
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueSize"]) == (workers, 11)
+        assert "is not read, because a server with it did not come up" in server.log.read_text()
+        config.write_text(f"{good}job_queue_size=13\n")
+        assert upgrade(server).returncode == 0
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueSize"]) == (workers, 13)
 
 
 def test_a_model_that_is_gone_changes_nothing(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ async def start_server(
     if context.supervisor is not None:
         take_orders(context.supervisor, orders := context.folder.path / ORDERS)
         parts.callback(orders.unlink, missing_ok=True)
-        context.supervisor.started(context.config.keep_groups)
+        context.supervisor.started(context.config.keep_groups, settings.content)
         if context.supervisor.turn.renews:
             parts.callback(asyncio.create_task(models.renew_workers(), name="renew-workers").cancel)
     gc.freeze()  # modules and models live as long as the server: not worth a look at each collection

@@ -23,7 +23,7 @@ from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.fork import fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
-from msx_frontend.supervision.frontend_process import FRONTEND_FD
+from msx_frontend.supervision.frontend_process import CONFIG_FD, FRONTEND_FD
 from msx_frontend.supervision.needed import lacks
 from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible
@@ -229,8 +229,11 @@ def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:
 
 
 def _load_settings(options: Options) -> GivenSettings:
+    from msx_frontend.config.last import last_settings
     from msx_frontend.config.load import load_settings
 
+    if (fd := os.environ.pop(CONFIG_FD, None)) is not None:
+        return last_settings(int(fd), options.overrides(), options.ts_config, options.env)
     return load_settings(options.overrides(), options.ts_config, options.env)
 
 

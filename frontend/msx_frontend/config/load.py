@@ -24,6 +24,8 @@ from msx_net.outgoing.allowed import AllowedHosts
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _GRPC_PORTS = ("grpc_inference_port", "grpc_management_port")
+MOST_REMEMBERED = 1 << 20
+"""Bytes of a file whose content the supervisor remembers."""
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
 
 
@@ -44,6 +46,8 @@ class GivenSettings(NamedTuple):
     given: frozenset[str]
     unknown: tuple[UnknownKey, ...] = ()
     file: Path | None = None
+    content: bytes | None = None
+    """Content of the file, for the supervisor."""
 
 
 def load_server_config(
@@ -87,7 +91,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     check_cluster(config)
     absent = absent_interpreters(config)
     notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config), *absent]
-    return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file)
+    return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file, content_of(file))
 
 
 def _listen_as_llm_serving(values: dict[str, Any]) -> None:
@@ -104,6 +108,15 @@ def _listen_as_llm_serving(values: dict[str, Any]) -> None:
         raise ServerConfigError(str(error)) from None
     if config.address is not None:
         values["inference_address"] = _read("server_port", "inference_address", config.address)
+
+
+def content_of(file: Path | None) -> bytes | None:
+    """Content for the supervisor, also of no file; None for one that is too large for it."""
+    try:
+        content = b"" if file is None else file.read_bytes()
+    except OSError:
+        return None
+    return content if len(content) <= MOST_REMEMBERED else None
 
 
 def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path | None:

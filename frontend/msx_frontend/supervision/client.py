@@ -146,9 +146,11 @@ class SupervisorClient:
     def close(self) -> None:
         self._connection.close()
 
-    def started(self, keep_groups: float) -> None:
-        """This frontend answers its clients; after a crash its workers wait so many seconds. Raises OSError."""
-        self._ask("started", keep_groups=keep_groups)
+    def started(self, keep_groups: float, config: bytes | None = None) -> None:
+        """This frontend answers its clients; after a crash its workers wait so many seconds. `config` is the content of
+        its configuration file. Raises OSError."""
+        text = None if config is None else config.decode("latin-1")
+        self._ask("started", keep_groups=keep_groups, config=text)
 
     def _ask(self, ask: str, descriptors: Sequence[int] = (), **members: Any) -> tuple[Message, list[int]]:
         try:

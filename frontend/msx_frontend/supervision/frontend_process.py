@@ -14,6 +14,9 @@ from msx_frontend.supervision.wire import VERSION
 
 FRONTEND_FD = "MSX_SUPERVISOR_FD"
 """Variable with the descriptor of a frontend's connection to its supervisor."""
+CONFIG_FD = "MSX_LAST_CONFIG_FD"
+"""Variable with the descriptor of the configuration with which a frontend has come up, for one that does not read the
+file: a frontend with that has not."""
 COMMAND = "msx_frontend.cli.main"
 PATIENCE = 10.0
 """Seconds for the rest of a message that has begun, and for an answer to be taken: the loop waits meanwhile."""

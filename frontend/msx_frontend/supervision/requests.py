@@ -37,8 +37,9 @@ class FrontendEvents(Protocol):
     def workers_released(self) -> None:
         """Some wait for the frontend that follows."""
 
-    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
-        """It answers clients. `keep_groups` is that of its configuration; None: that of the one before."""
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None, config: str | None = None) -> None:
+        """It answers clients. `keep_groups` is that of its configuration; None: that of the one before. `config`:
+        content of its configuration file, with which another one comes up, too."""
 
     def takes_orders(self, listening: socket.socket) -> None: ...
 
@@ -139,7 +140,7 @@ class SupervisorRequests:
 
     def on_started(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         self._sockets.frontend_started()
-        self._events.frontend_started(frontend, message.get("keep_groups"))
+        self._events.frontend_started(frontend, message.get("keep_groups"), message.get("config"))
         return {}
 
     def on_leave(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:

@@ -16,7 +16,7 @@ class Restarts:
     answered."""
 
     def __init__(self, keep_groups: float = 60.0, clock: Callable[[], float] = time.monotonic) -> None:
-        self._keep_groups, self._clock = keep_groups, clock
+        self.keep_groups, self._clock = keep_groups, clock
         self._crashes = 0
         self._started: float | None = None
         self._down: float | None = None
@@ -26,17 +26,17 @@ class Restarts:
     def passed(self) -> Message:
         """Its part of the supervisor's state. The clock is the machine's."""
         clocks = {"started": self._started, "down": self._down, "next": self.next_start}
-        return {"crashes": self._crashes, "keep_groups": self._keep_groups, **clocks}
+        return {"crashes": self._crashes, "keep_groups": self.keep_groups, **clocks}
 
     def restore(self, given: Message) -> None:
         self._crashes, self._started = given["crashes"], given["started"]
         self._down, self.next_start = given["down"], given["next"]
-        self._keep_groups = given.get("keep_groups", self._keep_groups)
+        self.keep_groups = given.get("keep_groups", self.keep_groups)
 
     def started(self, keep_groups: float | None = None) -> None:
         """A frontend answers its clients. Without `keep_groups`, groups wait as long as before."""
         self._started = self._clock()
-        self._keep_groups = self._keep_groups if keep_groups is None else keep_groups
+        self.keep_groups = self.keep_groups if keep_groups is None else keep_groups
 
     def crashed(self) -> None:
         now = self._clock()
@@ -64,7 +64,7 @@ class Restarts:
     @property
     def groups_are_overdue(self) -> bool:
         """Groups have waited for `keep_groups` seconds."""
-        return self._down is not None and self._clock() - self._down >= self._keep_groups
+        return self._down is not None and self._clock() - self._down >= self.keep_groups
 
     def groups_wait(self) -> None:
         """Groups wait for the frontend that runs, from now on."""
@@ -80,6 +80,6 @@ class Restarts:
 
     def seconds_left(self) -> float | None:
         """Until something is due; None: nothing is."""
-        due = [] if self._down is None else [self._down + self._keep_groups]
+        due = [] if self._down is None else [self._down + self.keep_groups]
         due += [] if self.next_start is None else [self.next_start]
         return max(min(due) - self._clock(), 0.0) if due else None

@@ -36,6 +36,7 @@ class SupervisorState:
         return {
             "version": STATES[-1],
             "python": one.command.python,
+            "config": one.command.config,
             "frontends": [_described(frontend) for frontend in one.all()],
             "serving": None if one.frontend is None else one.frontend.pid,
             "leaving": None if leaving is None else {"pid": leaving.frontend.pid, **leaving.passed()},
@@ -56,7 +57,7 @@ class SupervisorState:
         _check(state)
         frontends = {given["pid"]: _frontend(given) for given in state["frontends"]}
         one, leaving = self._succession, state["leaving"]
-        one.command.python = state["python"]
+        one.command.python, one.command.config = state["python"], state.get("config")
         one.frontend = frontends.get(state["serving"])
         one.leaving = None if leaving is None else Leaving.restored(frontends[leaving["pid"]], leaving)
         one.orders = None if state["orders"] is None else Orders(socket.socket(fileno=state["orders"]))

@@ -112,11 +112,12 @@ class Succession:
     def workers_released(self) -> None:
         self._restarts.groups_wait()
 
-    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None, config: str | None = None) -> None:
         frontend.started = self.follows = True
+        self.command.came_up(config)
         self._restarts.started(keep_groups)
         if self.upgrade is not None and frontend is self.upgrade.frontend:
-            self.command.python = self.upgrade.python
+            self.command.python, self.command.falls_back = self.upgrade.python, False
             self._children.age(self.upgrade.old)
             self.succeeded, self.upgrade = self.upgrade, None
         self._go_on()
@@ -231,13 +232,26 @@ class Succession:
         self._children.frontend_ended(frontend)
         self._sockets.frontend_ended()
         self._restarts.crashed()
+        if not frontend.started:
+            self.command.failed()
         if self.upgrade is not None and frontend is self.upgrade.frontend:
-            self.upgrade.failed(code)
+            reason = self.upgrade.failed(code, self._next_try)
+            say(f"the new server has ended when the one before had handed over: {reason} {self._next_try}")
             self.upgrade = None
         if self._next is not None:
             self._go_on()
         elif not self._restarts.gives_up:
             say(f"the frontend (pid {frontend.pid}) has ended with exit code {code}: another takes its workers over")
+
+    @property
+    def _next_try(self) -> str:
+        """Sentence for the end of a frontend that had its turn: what was before it is not there any more."""
+        keep, config = f"{self._restarts.keep_groups:g} s", " with its configuration" if self.command.falls_back else ""
+        return (
+            f"The server before it had handed over: {self.command.python} is started again{config}, and takes the "
+            f"workers over. Where it does not come up either, they end after {keep} (keep_groups), and the server with "
+            "them."
+        )
 
     def due(self) -> int | None:
         """Do what is due. Returns the exit code at the end."""

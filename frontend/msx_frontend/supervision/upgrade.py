@@ -76,8 +76,8 @@ class Upgrade:
         """Descriptor of the command that waits for its end."""
         return None if self._command is None else self._command.connection.fileno()
 
-    def failed(self, code: int) -> None:
-        """The new frontend has ended."""
+    def failed(self, code: int, then: str = "") -> str:
+        """The new frontend has ended; `then` is what follows, a sentence. Returns the reason."""
         text = bytearray()
         with contextlib.suppress(BlockingIOError):
             while piece := os.read(self._report, 1 << 16):
@@ -86,7 +86,8 @@ class Upgrade:
             reason = json.loads(text)["error"]
         except (ValueError, KeyError):
             reason = f"The new server ended with exit code {code} while starting; its log says why."
-        self._answer({"refused": reason})
+        self._answer({"refused": f"{reason} {then}".rstrip()})
+        return str(reason)
 
     def give_up(self, reason: str) -> None:
         """End the new frontend, which waits or has not come up."""

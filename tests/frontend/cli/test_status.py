@@ -89,3 +89,16 @@ def test_ranks_on_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str], monk
     rows = [line.split() for line in capsys.readouterr().out.splitlines()[-4:]]
     assert [row[-4:-2] for row in rows[:3]] == [["node-a:0", "node-b:3"], ["READY", "node-a"], ["READY", "node-b"]]
     assert rows[3][-4:-2] == ["-", "LOADING"]
+
+
+def test_a_supervisor_of_another_release_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    supervisor = {"pid": 7, "release": "0.2.0", "python": "/opt/msx-0.2/bin/python", "another": True}
+    monkeypatch.setattr(status, "ask", lambda path: Status([], supervisor=supervisor))
+    status.show(info(tmp_path))
+    line = "The supervisor (pid 7) is that of release 0.2.0 (/opt/msx-0.2/bin/python): keep that environment."
+    assert line in capsys.readouterr().out
+    supervisor["another"] = False
+    status.show(info(tmp_path))
+    assert "supervisor" not in capsys.readouterr().out

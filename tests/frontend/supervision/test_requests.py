@@ -43,6 +43,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.children, self.sockets, self.kept_for = Children(), KeptSockets(), list[float | None]()
+        self.config: str | None = None
         self.running: FrontendProcess | None = None
         self._requests = SupervisorRequests(self.children, self.sockets, self)
         self._ends: list[socket.socket] = []
@@ -77,8 +78,9 @@ class Bench:
     def workers_released(self) -> None:
         self.released += 1
 
-    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None) -> None:
+    def frontend_started(self, frontend: FrontendProcess, keep_groups: float | None, config: str | None = None) -> None:
         self.kept_for.append(keep_groups)
+        self.config = config
 
     def takes_orders(self, listening: socket.socket) -> None:
         listening.close()
@@ -196,8 +198,8 @@ def test_errors_are_the_frontends_to_handle(bench: Bench, tmp_path: Path) -> Non
         Started(bench, tmp_path / "missing", {})
     with pytest.raises(OSError, match=r"process 1 is no worker of this server"):
         client.reap(1)
-    client.started(7.5)
-    assert bench.kept_for == [7.5]
+    client.started(7.5, b"workers=\xe4\n")
+    assert (bench.kept_for, bench.config) == ([7.5], "workers=\xe4\n")
 
 
 def test_listening_sockets_are_found_again(bench: Bench) -> None:
@@ -323,3 +325,12 @@ def test_descriptors_that_do_not_fit_are_refused_and_the_frontend_goes_on() -> N
         end.close()
     close_all(files)
     bench.close()
+
+
+def test_a_frontend_says_of_which_program_its_supervisor_is(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where that is another one, its environment is needed."""
+    client, own = bench.client(), program()
+    shown = {"pid": os.getpid(), "release": own.version, "python": own.python}
+    assert client.describe() == {**shown, "another": False}
+    monkeypatch.setattr(module, "program", lambda: own._replace(python="/opt/next/bin/python"))
+    assert client.describe() == {**shown, "another": True}

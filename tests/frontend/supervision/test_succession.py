@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -13,7 +13,7 @@ import pytest
 from msx_frontend.supervision import upgrade
 from msx_frontend.supervision.children import Children
 from msx_frontend.supervision.frontend_command import FrontendCommand
-from msx_frontend.supervision.frontend_process import FrontendProcess
+from msx_frontend.supervision.frontend_process import CONFIG_FD, FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.succession import Succession
@@ -31,6 +31,8 @@ class ScriptedFrontend(FrontendProcess):
         self.started = self.waits = self.leaves = False
         self.program, self.spoken, self.states = None, VERSION, ()
         self.code: int | None = None
+        self.config = b""
+        """The configuration that it is to read instead of the file."""
         self.signals: list[int] = []
 
     @property
@@ -97,10 +99,12 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     made: list[ScriptedFrontend] = []
     one: Server | None = None
 
-    def make(*_: object) -> ScriptedFrontend:
+    def make(python: str, arguments: Sequence[str], handed_on: Mapping[str, int]) -> ScriptedFrontend:
         if one is not None and one.program_is_gone:
             raise FileNotFoundError(2, "No such file or directory", "python")
         made.append(ScriptedFrontend())
+        if (fd := handed_on.get(CONFIG_FD)) is not None:
+            made[-1].config = os.pread(fd, 100, 0)
         return made[-1]
 
     monkeypatch.setattr(FrontendProcess, "start", make)
@@ -211,7 +215,7 @@ def test_groups_that_wait_too_long_are_ended_while_the_server_stops(server: Serv
     server.end(signal.SIGTERM)
     with server.handed_over(server.now, 60.0, []):
         server.workers_released()
-        server._restarts._keep_groups = 0.0
+        server._restarts.keep_groups = 0.0
         server.due()
         assert server.seconds_left() != 0
 
@@ -258,4 +262,59 @@ def test_groups_wait_as_long_as_the_last_frontend_has_said(server: Server) -> No
     one = server.now
     for said, waits in ((5.0, 5.0), (None, 5.0), (70.0, 70.0)):
         server.frontend_started(one, said)
-        assert server._restarts._keep_groups == waits
+        assert server._restarts.keep_groups == waits
+
+
+def failing_upgrade(server: Server) -> ScriptedFrontend:
+    """It ends when the one before it has handed over. Returns the frontend that follows."""
+    first, upgraded = server.serve(), server.order()
+    server.turn_asked(upgraded)
+    server.handed_over(first, 5.0, []).close()
+    assert upgraded.has_turn()
+    server.end_with(upgraded, 1)
+    assert server.due() is None
+    return server.now
+
+
+def test_one_that_does_not_come_up_is_followed_by_one_with_the_configuration_before(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(Upgrade, "_answer", lambda self, message: told.append(message["refused"]))
+    server.command.config = "batch=1"
+    following = failing_upgrade(server)
+    assert following.config == b"batch=1"
+    assert "is started again with its configuration, and takes the workers over" in told[0]
+    assert "after 60 s (keep_groups)" in told[0]
+    assert told[0] in capsys.readouterr().err
+    server.end_with(following, 1)
+    assert server.due() is None
+    assert server.now.config == b"batch=1"
+
+
+def test_the_next_upgrade_reads_the_file_again(server: Server) -> None:
+    server.command.config = "batch=1"
+    following = failing_upgrade(server)
+    assert server.leaving is not None
+    server.end_with(server.leaving.frontend, 0)  # type: ignore[arg-type]
+    server.turn_asked(following)
+    server.frontend_started(following, None, "batch=1")
+    corrected = server.order()
+    assert corrected.config == b""
+    server.turn_asked(corrected)
+    server.handed_over(following, 5.0, []).close()
+    server.frontend_started(corrected, None, "batch=2")
+    server.end_with(corrected, 137)
+    assert server.due() is None
+    assert (server.now.config, server.command.config) == (b"", "batch=2")
+
+
+def test_after_a_crash_a_file_that_has_become_wrong_is_left(server: Server) -> None:
+    first = server.serve()
+    server.frontend_started(first, None, "batch=1")
+    server.end_with(first, 137)
+    assert server.due() is None
+    assert server.now.config == b""
+    server.end_with(server.now, 1)
+    assert server.due() is None
+    assert server.now.config == b"batch=1"

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from msx_net.connections.listen import BACKLOG, TRIES, bind, listen, open_all
+from msx_net.connections.listen import BACKLOG, NO_NAME, TRIES, bind, listen, open_all
 from tests.loops import run
 
 IN_USE = os.strerror(errno.EADDRINUSE)
@@ -81,3 +81,16 @@ def test_as_many_clients_may_wait_as_the_kernel_lets() -> None:
         info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 32)
         most = struct.unpack_from("I", info, 28)[0]  # tcpi_sacked: of a socket that listens the places of its queue
     assert most == min(BACKLOG, int(Path("/proc/sys/net/core/somaxconn").read_text()))
+
+
+@OPENERS
+@pytest.mark.parametrize("name", ["a" * 64 + ".example", "a..b"])
+def test_a_name_that_cannot_be_looked_up(name: str, opened: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parts are encoded first, also by uvloop."""
+
+    async def found(self: Any, host: str, port: int, **options: Any) -> list[Any]:
+        return socket.getaddrinfo(host, port, **options)
+
+    monkeypatch.setattr(asyncio.BaseEventLoop, "getaddrinfo", found)
+    with pytest.raises(OSError, match=NO_NAME):
+        run(open_all(name, 0, opened))
