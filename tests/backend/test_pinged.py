@@ -29,14 +29,14 @@ def test_the_first_ping_of_a_frontend_brings_all_gauges() -> None:
     with near, far:
         pinged = PingedWorker(ReplyWriter(near, 1000), None, parallel=False)
         metrics = pinged.metrics = Metrics("m")
-        metrics.gauge("weights").set(7)
-        metrics.gauge("queue", labels=["of"]).set(1, of="a")
-        metrics.counter("calls").inc()
+        metrics.gauge("weights").update(7)
+        metrics.gauge("queue", labels=("of",)).update(1, of="a")
+        metrics.counter("calls").update(1)
 
         def names(sequence: int) -> list[tuple[str, float]]:
             return [(one.name, one.value) for one in pinged.pong(sequence, 0.0).samples]
 
         assert names(1) == [("weights", 7), ("queue", 1), ("calls", 1)]
-        metrics.gauge("queue", labels=["of"]).set(2, of="a")
+        metrics.gauge("queue", labels=("of",)).update(2, of="a")
         assert names(2) == [("queue", 2)]
         assert names(1) == [("weights", 7), ("queue", 2)]

@@ -27,7 +27,6 @@ from tests.e2e.server import (
     wait_until,
 )
 from tests.e2e.test_command_line import Terminal
-from tests.e2e.test_stages import TEXT, pack_stages
 from tests.other_user import UID, needs_root, open_folder, others_python
 
 pytestmark = pytest.mark.e2e
@@ -277,19 +276,6 @@ def test_workers_of_another_user_go_on() -> None:
             assert server.worker_pids("one") == [pid]
             assert psutil.Process(pid).uids().real == UID
             assert server.predict("one", b"x").text == "x"
-
-
-def test_stages_start_anew(tmp_path: Path) -> None:
-    pack_stages(
-        new_store(tmp_path), "chain", "stages:\n  one: {handler: stages.py:One}\n  two: {handler: stages.py:Two}\n"
-    )
-    with run_server(tmp_path, "--models", "chain.mar", properties=SUPERVISED, fork=False) as server:
-        before = ranks_of(server)
-        assert len(before) == 2
-        crash(server)
-        assert server.inference.post("/predictions/chain", content="x", headers=TEXT).text == "two(one(x))"
-        after = ranks_of(server)
-        assert (len(after), {*before} & {*after}) == (2, set())
 
 
 def test_a_server_in_the_background(tmp_path: Path) -> None:

@@ -129,7 +129,8 @@ class SequenceJobs:
         for job in jobs:
             if not (id := _header(job, self._keys.id)) or not _is_of_sequence(job):
                 continue
-            sequence = self.open.get(id) or self.open.open(id)
+            if (sequence := self.open.get(id)) is None:
+                sequence = self.open.open(id)
             sequence.group, sequence.closing = group, sequence.closing or _is_true(job, self._keys.end)
             sequence.running.append(job)
             self.open.mark_active(sequence)

@@ -122,7 +122,8 @@ class Sequences:
 
     def take_over(self, handed: HandedSequence, group: BatchTarget, running: list[Job]) -> Sequence:
         """Go on with it. Its idle time begins when the requests of the other frontend that run are answered."""
-        sequence = self._open.get(handed.id) or self._opened(handed.id, handed.left)  # a later request may have come
+        if (sequence := self._open.get(handed.id)) is None:  # else a later request has come before
+            sequence = self._opened(handed.id, handed.left)
         sequence.group, sequence.closing = group, sequence.closing or handed.closing
         sequence.running = [*running, *sequence.running]
         return sequence

@@ -29,7 +29,7 @@ from msx_frontend.supervision.replacement import Replacement
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.state import StateError, SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.supervisor import FrontendSupervisor
+from msx_frontend.supervision.supervisor import KEEP, FrontendSupervisor
 from msx_frontend.supervision.wire import STATES, Message, close_all, receive
 
 
@@ -218,7 +218,7 @@ class Ordered(FrontendSupervisor):
 def test_a_command_that_gives_its_order_meanwhile_is_refused() -> None:
     """Else it would only find that its connection has ended."""
     one = Ordered()
-    assert one.become().endswith("/next/python cannot be run: No such file or directory.")
+    assert f": /next/python cannot be run: No such file or directory. {KEEP}" in one.become()
     assert receive(one.command)[0] == {"refused": "Another upgrade is under way."}
     one.command.close()
     assert one._succession.orders is not None
