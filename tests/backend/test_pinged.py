@@ -24,7 +24,7 @@ def test_a_module_that_is_half_imported_is_not_asked(monkeypatch: pytest.MonkeyP
 
 
 def test_the_first_ping_of_a_frontend_brings_all_gauges() -> None:
-    """Those of a handler that sets them when it loads, say: another frontend goes on with the worker."""
+    """Most handlers set them once, and another frontend goes on with the worker."""
     near, far = socket.socketpair()
     with near, far:
         pinged = PingedWorker(ReplyWriter(near, 1000), None, parallel=False)

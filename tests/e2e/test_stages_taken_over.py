@@ -42,7 +42,7 @@ def segments(server: RunningServer) -> int:
 
 
 def pids(server: RunningServer) -> list[int]:
-    """Of the server that answers now."""
+    """Processes of the server that answers now."""
     return [worker["pid"] for stage in server.describe("large")["stages"] for worker in stage["workers"]]
 
 

@@ -153,14 +153,14 @@ async def load(self):
 
 ServedModels.load = load
 
-def asked(request):
-    return None
+async def app(scope, receive, send):
+    pass
 """
 
 
 def test_one_that_fails_when_it_has_all_is_followed_by_one_with_the_configuration_before(tmp_path: Path) -> None:
     """The rehearsal has not found why."""
-    install_module(tmp_path / "plugins", "fails", FAILS_LATE, endpoints={"fails": "fails:asked"})
+    install_module(tmp_path / "plugins", "fails", FAILS_LATE, apps={"fails": "fails:app"})
     with supervised(tmp_path, "echo", properties="job_queue_size=11\n") as server:
         workers, config = server.worker_pids("echo"), tmp_path / "config.properties"
         good = config.read_text()
@@ -174,11 +174,18 @@ def test_one_that_fails_when_it_has_all_is_followed_by_one_with_the_configuratio
         assert load.lost == []
         server.wait_serving()
         crash(server)
-        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueSize"]) == (workers, 11)
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueStatus"]["remainingCapacity"]) == (
+            workers,
+            11,
+        )
         assert "is not read, because a server with it did not come up" in server.log.read_text()
         config.write_text(f"{good}job_queue_size=13\n")
         assert upgrade(server).returncode == 0
-        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueSize"]) == (workers, 13)
+        server.wait_serving()
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueStatus"]["remainingCapacity"]) == (
+            workers,
+            13,
+        )
 
 
 def test_a_model_that_is_gone_changes_nothing(tmp_path: Path) -> None:

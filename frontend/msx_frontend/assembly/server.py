@@ -35,7 +35,7 @@ from msx_frontend.logs.output import LogOutput
 from msx_frontend.models.describe import describe
 from msx_frontend.models.health import Health
 from msx_frontend.models.startup.readiness import why_not_ready
-from msx_frontend.supervision.client import connect
+from msx_frontend.supervision.client import SupervisorClient, connect
 from msx_net.listening.listener import Listener
 from msx_net.tls.listeners import ServerTls
 
@@ -99,10 +99,31 @@ async def start_server(
 
     `listeners` are those to open, by how their keys begin; `script` is the
     start script whose server it is. Each started part is pushed to the stack `parts`, which stops them in order:
-    unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError.
+    unfinished requests fail, then HTTP, gRPC, workers and state end. Raises StartError, and StartedTooFar.
     """
     if (supervisor := connect()) is not None:
         parts.callback(supervisor.close)
+    try:
+        return await _started(settings, output, parts, supervisor, listeners, script)
+    except Exception as error:
+        if supervisor is not None and supervisor.turn.follows:
+            raise StartedTooFar from error
+        raise
+
+
+class StartedTooFar(Exception):
+    """The start has failed, for its cause, when the server before had left: workers and their folders belong to the
+    server after this one, and `parts` must not be closed."""
+
+
+async def _started(
+    settings: GivenSettings,
+    output: LogOutput,
+    parts: AsyncExitStack,
+    supervisor: SupervisorClient | None,
+    listeners: Collection[str],
+    script: str,
+) -> Server:
     prepared = await prepare(settings.config, supervisor, parts)
     context = open_context(settings, output, parts, supervisor, script)
     status = StatusSocket(context.folder.path / STATUS_SOCKET)

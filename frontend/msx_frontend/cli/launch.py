@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine, Sequence
-from functools import partial
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -66,11 +66,13 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
         settle_logs(os.environ, state)
         with copied_to_console(options.env):
             uvloop.run(_serve(settings, options, parent, beside))
-    except StartError as error:
-        return parent.failed(str(error))
-    except OSError as error:
-        return parent.failed(f"The server cannot start: {_named(error, options)}")
+    except (StartError, OSError) as error:
+        return parent.failed(_why(error, options))
     return 0
+
+
+def _why(error: BaseException | None, options: Options) -> str:
+    return f"The server cannot start: {_named(error, options)}" if isinstance(error, OSError) else str(error)
 
 
 def _below_parent(settings: GivenSettings, options: Options) -> GivenSettings:
@@ -103,7 +105,7 @@ async def _serve(settings: GivenSettings, options: Options, parent: _WaitingComm
     import logging
 
     from msx_frontend.assembly.lifecycle import Lifecycle
-    from msx_frontend.assembly.server import start_server
+    from msx_frontend.assembly.server import StartedTooFar, start_server
     from msx_frontend.config.surroundings import log_location
     from msx_frontend.logs.background_log import BackgroundLog
     from msx_frontend.logs.file_mode import file_mode
@@ -116,7 +118,17 @@ async def _serve(settings: GivenSettings, options: Options, parent: _WaitingComm
     output = set_up_logging(config.log_config, sys.stdout, folder=log_location(os.environ), file_mode=mode)
     for notice in settings.notices:
         logging.getLogger("msx.config").warning("%s", notice)
-    start = partial(start_server, settings, output)
+
+    async def start(parts: AsyncExitStack) -> Server:
+        try:
+            return await start_server(settings, output, parts)
+        except StartedTooFar as error:
+            if not isinstance(error.__cause__, StartError | OSError):
+                logging.getLogger("msx.server").error("the start has failed", exc_info=error.__cause__)
+            code = parent.failed(_why(error.__cause__, options))
+            logging.shutdown()
+            os._exit(code)
+
     background = [BackgroundLog(Path(path), file_mode=mode) for path in [options.env.get(LOG_FILE)] if path]
     tasks = [asyncio.create_task(one.watch()) for one in background]
 

@@ -81,19 +81,20 @@ class InferenceStatistics:
 
 
 class VersionStatistics:
-    """Those of all versions. See `CountedFamily`: a series is a version's, or that of its batches of one size."""
+    """Statistics of all versions. See `CountedFamily`: a series is a version's, or that of its batches of one size."""
 
     def __init__(self) -> None:
         self.name, self.shape = "inference_statistics", ["model", "version", "batch_size"]
         self._versions: dict[tuple[str, str], InferenceStatistics] = {}
-        """Of those that were removed, too: another server may count for them still."""
+        """Also versions that were removed: another server may count for them still."""
         self._early: dict[tuple[str, str], InferenceStatistics] = {}
         """Counts of another server for versions that are not registered here yet."""
 
     def begin(self, model: str, version: str) -> InferenceStatistics:
         """The version is registered: it goes on with those of another server, and else begins anew."""
-        made = self._versions[model, version] = self._early.pop((model, version), None) or InferenceStatistics()
-        return made
+        early = self._early.pop((model, version)) if (model, version) in self._early else InferenceStatistics()
+        self._versions[model, version] = early
+        return early
 
     def _of(self, model: str, version: str) -> InferenceStatistics:
         known = self._versions.get((model, version))

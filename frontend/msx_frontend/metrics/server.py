@@ -102,8 +102,8 @@ class ServerMetrics:
         registry.register(self.jobs)
         registry.register(self.batches)
         self.statistics = VersionStatistics()
-        carried = (*self.jobs.carried, *self.batches.carried, self.statistics)
-        self._counted |= {one.name: one for one in carried}
+        self._counted |= {one.name: one for one in (*self.jobs.carried, *self.batches.carried)}
+        self._counted[self.statistics.name] = self.statistics
 
     def _make_own(self, registry: CollectorRegistry) -> None:
         self.requests = CounterFamily("msx_requests", "Requests answered, by HTTP status", (*MODEL, "code"), registry)

@@ -26,7 +26,7 @@ def pair() -> tuple[socket.socket, socket.socket]:
 
 @pytest.fixture
 def ends() -> Iterator[list[socket.socket]]:
-    """Of the worker, and of its first frontend; then of the next frontend."""
+    """Sockets of the worker and of its first frontend; then that of the next frontend."""
     ours, theirs = pair()
     made = [ours, theirs]
     yield made

@@ -7,8 +7,8 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-from msx_frontend.assembly import handover as module
 from msx_frontend.assembly.handover import Handover
+from msx_net.connections.connection import LEAVING
 
 
 def test_workers_do_not_end_while_requests_may_be_on_their_way() -> None:
@@ -24,7 +24,7 @@ def test_workers_do_not_end_while_requests_may_be_on_their_way() -> None:
         assert handover._is_busy(version)
         version.queue.busy = False
         assert handover._is_busy(version)
-        handover._asked_until = time.monotonic() + module.LEAVING
+        handover._asked_until = time.monotonic() + LEAVING
         assert handover._is_busy(version)
         handover._asked_until = time.monotonic()
         assert not handover._is_busy(version)

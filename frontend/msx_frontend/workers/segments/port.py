@@ -225,7 +225,7 @@ class SegmentPort:
     # -- another frontend follows --
 
     def forget_all(self) -> None:
-        """Of a worker `at_rest` that makes no segments now: it forgets its own, and those who have mapped them do."""
+        """Let a worker that is `at_rest`, and makes no segments now, forget its own, and those who have mapped them."""
         self._readable()
         if self._own:
             self._send(SegmentsGone([*self._own], self.owner))
