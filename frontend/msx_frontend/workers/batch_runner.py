@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.predict_frames import PredictFrames
 from msx_frontend.workers.rank import Rank
 from msx_frontend.workers.segments.port import SegmentPort
+from msx_frontend.workers.stage_sharing import StageSharing
 from msx_protocol import (
     Cancel,
     Chunk,
@@ -79,8 +79,8 @@ class BatchRunner:
         self.flush: Callable[[], None] = self._outgoing.flush
         """Writes what `predict` has taken."""
         self.port: SegmentPort | None = None
-        self._last_shared = 0
-        """Number of the last request whose reply may refer to shared memory, once others must not."""
+        self.sharing: StageSharing | None = None
+        """End of `port` where another frontend follows; None where there is none."""
 
     def configure(self, message: Loaded) -> None:
         """The handler has told how it takes requests."""
@@ -253,27 +253,7 @@ class BatchRunner:
     def share(self, port: SegmentPort) -> None:
         """The worker reads and writes large values in shared memory."""
         self.port = self._outgoing.port = port
-
-    def share_no_more(self) -> None:
-        """Another frontend is to take the worker over: replies of requests that are sent from now on travel in frames,
-        and refer to no shared memory."""
-        if not self._outgoing.in_frames:
-            self.flush()
-            self._outgoing.in_frames, self._last_shared = True, self.in_flight.number
-
-    @property
-    def shares(self) -> bool:
-        """The worker may read shared memory, or refer to it in a reply."""
-        if (port := self.port) is None:
-            return False
-        lends = port.may_lend and any(number <= self._last_shared for number in self.in_flight.open)
-        return lends or not port.at_rest
-
-    def leave_port(self) -> socket.socket:
-        """Give the socket for shared memory to the caller; nothing is shared here from now on."""
-        port, self.port, self._outgoing.port = self.port, None, None
-        assert port is not None
-        return port.leave()
+        self.sharing = StageSharing(port, self.in_flight, self._outgoing)
 
     def lent(self, message: Lent) -> None:
         """The reply of this job that comes next refers to shared memory."""

@@ -70,7 +70,7 @@ class GivenGroups:
 
     async def _give(self, held: HeldReplica, group: WorkerGroup) -> LineMessage:
         """One that does not serve is left to the other frontend, which makes new connections."""
-        if group.runner.port is not None and not await _share_no_more(held.all):
+        if group.runner.sharing is not None and not await _share_no_more(held.all):
             log.info("worker %d stays, and ends with its requests: %s", group.number, SHARES)
             return LineMessage({"stays": SHARES})
         try:
@@ -115,15 +115,15 @@ async def _share_no_more(replicas: Callable[[], list[Replica]]) -> bool:
     when no request has a value in it. False where that takes longer than SHARE_LIMIT."""
     over = time.monotonic() + SHARE_LIMIT
     while True:
-        runners = [one.group.runner for one in replicas() if one.group is not None and one.group.runner.port]
-        for runner in runners:
-            runner.share_no_more()
-        if not any(runner.shares for runner in runners):
+        found = [one.group.runner.sharing for one in replicas() if one.group is not None]
+        shared = [sharing for sharing in found if sharing is not None]
+        for sharing in shared:
+            sharing.end()
+        if not any(sharing.in_use for sharing in shared):
             break
         if time.monotonic() > over:
             return False
         await asyncio.sleep(LOOK_EVERY)
-    for runner in runners:
-        if runner.port is not None:
-            runner.port.forget_all()
+    for sharing in shared:
+        sharing.port.forget_all()
     return True

@@ -144,9 +144,11 @@ class GroupHandover:
             rank.hand_over()
         in_flight = self._runner.in_flight
         batches = in_flight.handed(time.monotonic())
-        shares = self._runner.port is not None
+        sharing = self._runner.sharing
+        shares = sharing is not None
         group = HandedGroup(loaded, self.forms, in_flight.number, batches, len(self._ranks), shares=shares)
-        segments = [self._runner.leave_port().detach()] if shares else []
+        segments = [] if sharing is None else [sharing.leave().detach()]
+        self._runner.port = self._runner.sharing = None
         relay = await self._relayed()
         for channel in self._channels[2:]:  # of ranks that are sent no requests
             channel.go_on()

@@ -371,7 +371,7 @@ def _forbidden(*args: object, **options: object) -> None:
 
 LOCAL = {
     *("confine", "confinement", "local", "local_rank", "local_streams", "own_memory", "shared_files", "worker_process"),
-    *("group_handover", "guests", "handed_group", "handover_line", "kept_groups"),  # an upgrade: sockets go over
+    *("group_handover", "guests", "handed_group", "handover_line", "kept_groups", "stage_sharing"),  # sockets go over
 }
 
 
