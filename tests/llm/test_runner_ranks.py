@@ -35,6 +35,14 @@ OF_2026 = (
 )  # fmt: skip
 MINDFORMERS = "mindformers"
 """DeepSeek in a file with MindFormers' names."""
+STRETCHING = "stretching_states"
+"""Qwen 3 Next with attention on both stages, by angles that depend on the length of the text so far."""
+ANGLES = {
+    "num_hidden_layers": 4,
+    "layer_types": ["linear_attention", "full_attention"] * 2,
+    "max_position_embeddings": 8,
+    "rope_parameters": {"rope_type": "dynamic", "factor": 8.0, "rope_theta": 100.0, "partial_rotary_factor": 0.25},
+}
 
 
 @dataclass
@@ -74,6 +82,7 @@ def by_hand(family: str, stages: int, shards: int, id: str, whole: bool = False)
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in OF_2026),
         *(by_hand(family, 1, 2, f"{family}_tp2") for family in ON_CPUS),
         *(by_hand(family, 2, 1, f"{family}_pp2") for family in ON_CPUS),
+        by_hand(STRETCHING, 2, 1, "pp2_stretching_states"),
         by_hand(MINDFORMERS, 1, 2, "tp2_names_of_mindformers"),
         by_hand(MINDFORMERS, 2, 1, "pp2_names_of_mindformers"),
     ],
@@ -96,6 +105,8 @@ def written(family: str, folder: Path, **changes: Any) -> tuple[Path, Path]:
     if family == MINDFORMERS:
         numbers = make_wide("deepseek_v3", folder / "hub")
         return write_mindformers(numbers, folder / "model"), numbers
+    if family == STRETCHING:
+        family, changes = "qwen3_next", changes | ANGLES
     model = make_wide(family, folder / "model", **changes)
     return model, model
 
