@@ -99,6 +99,15 @@ def test_states_are_in_the_cache_whatever_the_length_of_a_text(tmp_path: Path) -
     assert more - short == 64 * token + text
 
 
+def test_a_text_with_drafts_has_a_state_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("msx_llm.sizing.estimate.remedies", lambda *asked: [])  # it does not fit this machine
+    folder = folder_of(tmp_path, QWEN3_NEXT)
+    (other := tmp_path / "draft").mkdir()
+    small = folder_of(other, LLAMA_7B, num_hidden_layers=1, vocab_size=QWEN3_NEXT["vocab_size"])
+    without, sizing = (sized(folder, npu="cpu", context=64, draft=draft).ranks[0] for draft in (None, str(small)))
+    assert sizing.cache - without.cache == 2 * 36 * (32 * 128 * 128 + 3 * 8192) * 4
+
+
 @pytest.mark.parametrize(("npu", "widened"), [("910B4", True), ("cpu", False)])
 def test_groups_that_no_operator_takes_are_numbers(tmp_path: Path, npu: str, widened: bool) -> None:
     given = {"quant_method": "gptq", "bits": 4, "group_size": 16, "sym": True}
