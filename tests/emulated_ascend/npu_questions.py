@@ -84,6 +84,18 @@ def chosen_tokens(texts: int, vocabulary: int = 152_000) -> str:
     return f"{same:.0%} are the host's; {_timed(lambda: chooser(logits, choices))}"
 
 
+def memory_at_once() -> str:
+    """The most that the device held while two tensors were added, by the figure that the engine tries its steps by."""
+    ms.runtime.reset_max_memory_allocated()
+    before = ms.runtime.memory_allocated()
+    one = ms.ops.ones((64 << 20,), ms.float16)
+    _wait(((one + one) * one).sum())
+    ms.runtime.synchronize()
+    return (
+        f"{(ms.runtime.max_memory_allocated() - before) >> 20} MiB for tensors of 128 MiB each, three of them at once"
+    )
+
+
 def _timed(call: Callable[[], Any]) -> str:
     """Time of a call whose graph is there already; all are launched before the last one is waited for."""
     _wait(call())
@@ -107,6 +119,7 @@ QUESTIONS: dict[str, Callable[[], Any]] = {
     **{f"a decoding step of {count} texts": partial(many_texts, count) for count in (1, 64, 256, 1024)},
     **{f"a prompt of {tokens} tokens": partial(long_prompt, tokens) for tokens in (512, 4096, 16384)},
     "two tokens for one place": equal_slots,
+    "the most memory that was held at once": memory_at_once,
     "rows of angles where all texts begin": rows_where_texts_begin,
     **{f"tokens of {texts} texts, by top-p": partial(chosen_tokens, texts) for texts in (1, 16, 64)},
 }
