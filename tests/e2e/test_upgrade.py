@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -275,7 +275,33 @@ def test_counters_and_open_sequences_go_on(tmp_path: Path) -> None:
             assert server.metric("msx_requests_total", model="sums", code="200") == 4 * number
             assert server.metric("msx_request_seconds_count", model="echo") == number
             assert server.metric("ts_inference_requests_total", model_name="echo") == number
+            with client_of(server.info["inference"]) as anew:
+                (shown,) = anew.get("/v2/models/echo/stats").json()["model_stats"]
+                assert (shown["inference_count"], shown["execution_count"]) == (number, number)
         assert add(server, "a", 4, ts_request_sequence_end="true").json() == {"total": 10}
+
+
+def test_the_next_server_knows_what_late_requests_to_the_one_before_begin_and_end(tmp_path: Path) -> None:
+    """On connections that it has kept, unless this machine is slow: then it has closed them."""
+    pack_service("sums", new_store(tmp_path), config=SEQUENCES)
+    with supervised(tmp_path) as server, ExitStack() as clients:
+        kept = [clients.enter_context(client_of(server.info["inference"])) for _ in range(4)]
+
+        def ask(client: httpx.Client, sequence: str, number: int, **headers: str) -> httpx.Response:
+            given = {"ts_request_sequence_id": sequence, **headers}
+            return client.post("/predictions/sums", content=str(number), headers=given)
+
+        for client, sequence in zip(kept, "abcd", strict=True):
+            assert ask(client, sequence, 1).json() == {"sum": 1}
+        assert upgrade(server).returncode == 0
+        assert ask(kept[0], "a", 2, ts_request_sequence_end="true").json() == {"total": 3}
+        for client, begun in zip(kept[1:], "xyz", strict=True):
+            assert ask(client, begun, 4).json() == {"sum": 4}
+        with client_of(server.info["inference"]) as anew:
+            ended = ask(anew, "a", 3)
+            assert ended.status_code == 503
+            assert "sequence a has ended: a request ended it" in ended.json()["message"]
+            assert [ask(anew, begun, 5).json() for begun in "xyz"] == [{"sum": 9}] * 3
 
 
 def test_sequences_that_a_crash_has_lost_are_told(tmp_path: Path) -> None:

@@ -82,13 +82,20 @@ def upgrade_often(server: RunningServer) -> None:
         wait_until(lambda: len(frontends(server)) == 1, "the server before has ended", server.tail)
 
 
+def settled(server: RunningServer, workers: Sequence[int]) -> Usage:
+    """The frontend before has been reaped, too."""
+    below = psutil.Process(server.process.pid)
+    wait_until(lambda: len(below.children(recursive=True)) == 1 + len(workers), "one frontend is left", server.tail)
+    return Usage.of(server, workers)
+
+
 def test_upgrades_lose_nothing(tmp_path: Path) -> None:
     with served(tmp_path) as server, few_clients(server) as (fresh, clients):
         workers = [server.worker_pids(model)[0] for model in MODELS]
         upgrade_often(server)
-        before = Usage.of(server, workers)
+        before = settled(server, workers)
         upgrade_often(server)
-        after = Usage.of(server, workers)
+        after = settled(server, workers)
         fresh.end()
         clients.end()
         print(f"\nnew connections: answers {fresh.answers}, {fresh.errors}, longest wait {fresh.longest:.2f} s")
@@ -99,12 +106,11 @@ def test_upgrades_lose_nothing(tmp_path: Path) -> None:
 
 
 def test_upgrades_under_all_loads(tmp_path: Path) -> None:
-    """Stages start anew, beside the old ones: their clients wait for that, and lose nothing."""
     store = new_store(tmp_path)
     pack_service("echo", store, model="scaled", config=SCALED)
     pack_stages(store, "chain", CHAIN)
     pack_null_text(tmp_path, store)
-    lasting = [*MODELS, "null_text"]
+    lasting = [*MODELS, "null_text", "chain"]
     with served(tmp_path) as server, few_clients(server) as (fresh, few), many_clients(server) as kinds:
         workers = [server.worker_pids(model) for model in lasting]
         scaled = set(server.worker_pids("scaled"))
