@@ -63,7 +63,7 @@ def test_it_leads_nowhere(tmp_path: Path) -> None:
         for one in (hub, *targets.values()):
             one.repositories["org/name"] = MODEL
         env = {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "hf"), "NO_PROXY": "*"}
-        server = stack.enter_context(run_server(tmp_path, env=env))
+        server = stack.enter_context(run_server(tmp_path, env=env, fork=False))
         before = files_of(server)
         for name, given in {LISTING: set(), WEIGHTS: {HANDLER}}.items():
             for address, reason in WITHIN.items():

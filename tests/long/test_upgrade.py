@@ -60,7 +60,7 @@ def start(folder: Path, environment: dict[str, str]) -> subprocess.CompletedProc
 
 def test_up_and_down_again(old: dict[str, str], tmp_path: Path) -> None:
     pack_archives(tmp_path, server_environment(tmp_path, old))
-    with run_server(tmp_path, properties=CONFIGURATION, env=old) as server:
+    with run_server(tmp_path, properties=CONFIGURATION, env=old, fork=False) as server:
         assert server.inference.get("/v2").json()["version"] == OLD_VERSION
         arrange(server)
         server.wait_serving()
@@ -71,7 +71,7 @@ def test_up_and_down_again(old: dict[str, str], tmp_path: Path) -> None:
     state = tmp_path / "store" / ".msx" / "state.db"
     refused = start(tmp_path, old)
     assert refused.returncode == 1
-    assert "state.db was written by a newer MSX (schema 4, this one knows 3): upgrade, or restore" in refused.stderr
+    assert "state.db was written by a newer MSX (schema 5, this one knows 3): upgrade, or restore" in refused.stderr
     shutil.copy(state.with_name("state-schema-3.db"), state)
-    with run_server(tmp_path, properties=CONFIGURATION, env=old) as server:
+    with run_server(tmp_path, properties=CONFIGURATION, env=old, fork=False) as server:
         assert served(server) == before
