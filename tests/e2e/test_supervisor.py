@@ -211,7 +211,7 @@ def test_a_frontend_that_does_not_come_back_ends_the_server(tmp_path: Path) -> N
     server = start_server(tmp_path, "--models", "echo=echo.mar", properties=properties, fork=False)
     server.wait_ready()
     below = psutil.Process(server.process.pid).children(recursive=True)
-    (tmp_path / "config.properties").write_text("inference_address=nonsense\n")
+    (server.store / "echo.mar").unlink()
     frontend(server).send_signal(signal.SIGKILL)
     assert server.process.wait(60) == 1
     server.close()
@@ -311,7 +311,7 @@ def test_a_server_that_cannot_come_up_is_stopped(tmp_path: Path) -> None:
     try:
         started = terminal.serve("--start", "--wait", "--models", "echo.mar", "--dt")
         below = psutil.Process(started.pid).children(recursive=True)
-        (tmp_path / "config.properties").write_text("inference_address=nonsense\n")
+        (tmp_path / "echo.mar").unlink()
         os.kill(_frontend_of(tmp_path), signal.SIGKILL)
         log = tmp_path / ".msx" / "logs" / "msx.log"
         wait_until(lambda: log.read_text().count("another takes its workers over") > 2, "it crashes in a loop")
