@@ -58,7 +58,7 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     try:
         settings = _load_settings(options)
         if beside is None and FRONTEND_FD not in os.environ:
-            settings = _below_parent(settings, options)
+            settings = _below_parent(settings, options, parent)
         if sys.stderr.isatty():  # where the log may go elsewhere
             _tell(settings)
         state = state_folder(settings.config)
@@ -75,13 +75,13 @@ def _why(error: BaseException | None, options: Options) -> str:
     return f"The server cannot start: {_named(error, options)}" if isinstance(error, OSError) else str(error)
 
 
-def _below_parent(settings: GivenSettings, options: Options) -> GivenSettings:
+def _below_parent(settings: GivenSettings, options: Options, command: _WaitingCommand) -> GivenSettings:
     """Go on as the child of a supervisor, which this process becomes. Process 1 becomes another small parent where
     there is to be none. Raises StartError, OSError."""
     lack = lacks() if settings.config.supervisor else ""
     if settings.config.supervisor and not lack:
         foreground = [] if "--foreground" in options.argv else ["--foreground"]
-        fork_frontend([*foreground, *options.argv])
+        fork_frontend([*foreground, *options.argv], given=command.pipe)
     elif lack and "supervisor" in settings.given:
         raise SupervisorError(f"supervisor=true cannot be: this system {lack}. Set it to false.")
     elif is_first_process():
@@ -198,6 +198,11 @@ class _WaitingCommand:
     def waits(self) -> bool:
         """A command waits for this server."""
         return self._fd is not None
+
+    @property
+    def pipe(self) -> list[int]:
+        """The descriptor on which it is told, until then: it reads to the end."""
+        return [] if self._fd is None else [self._fd]
 
     def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
         """`failures`: why some models are not served."""

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, FrontendProcess
 from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.process import InheritedProcess
+from msx_frontend.supervision.wire import close_all
 
 
-def fork_frontend(arguments: Sequence[str]) -> None:
+def fork_frontend(arguments: Sequence[str], *, given: Sequence[int] = ()) -> None:
     """Return in a child, the first frontend, which has read all that a new interpreter would read again. This process
     becomes the supervisor, and ends with SystemExit.
 
-    No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it. Raises OSError.
+    No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it. `given`: descriptors that
+    only this frontend has, such as the pipe at whose end a command waits. Raises OSError.
     """
     connection, end = socket.socketpair()
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
@@ -28,6 +30,7 @@ def fork_frontend(arguments: Sequence[str]) -> None:
             os.setsid()
             os.environ[FRONTEND_FD] = str(end.detach())
             return
+    close_all(given)
     from msx_frontend.supervision.supervisor import made_supervisor  # which the frontend does not need
 
     supervisor = made_supervisor(arguments, grown=True)

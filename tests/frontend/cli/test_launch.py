@@ -16,6 +16,8 @@ from msx_frontend.cli import launch
 from msx_frontend.cli.launch import run_in_foreground
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.supervision import needed
+from msx_frontend.supervision.frontend_command import READY_FD
+from msx_frontend.supervision.wire import close_all
 from tests.frontend.config.test_set_flags import options
 
 
@@ -52,7 +54,7 @@ def parents(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """Commands that a process has become; it ends with each."""
     became: list[Sequence[str]] = []
 
-    def become(*given: Any) -> None:
+    def become(*given: Any, **more: Any) -> None:
         became.append(given[-1])
         raise Became
 
@@ -60,6 +62,23 @@ def parents(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     monkeypatch.setattr(launch, "become_parent", become)
     monkeypatch.setattr(os, "environ", dict(os.environ))
     return became
+
+
+def test_a_command_that_waits_is_told_by_the_frontend_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would wait for as long as the supervisor has what it has read."""
+    only_frontends: list[int] = []
+
+    def fork(arguments: Sequence[str], given: Sequence[int]) -> None:
+        only_frontends.extend(given)
+        raise Became
+
+    read, write = os.pipe()
+    monkeypatch.setattr(launch, "fork_frontend", fork)
+    monkeypatch.setattr(os, "environ", {**os.environ, READY_FD: str(write)})
+    with pytest.raises(Became):
+        run_in_foreground(options(model_store=tmp_path, argv=["--start"], env=os.environ))
+    assert only_frontends == [write]
+    close_all([read, write])
 
 
 LACKING = "lacks or forbids pidfd_open(2), which Linux has since 5.3"

@@ -243,6 +243,21 @@ fork_frontend([])
 print("child", sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ())), os.getsid(0) == os.getpid(), flush=True)
 sys.exit(2)
 """
+ONLY_FRONTENDS = """
+import os
+from msx_frontend.supervision import supervisor
+from msx_frontend.supervision.fork import fork_frontend
+
+class Ended:
+    def run(self, first):
+        first.process.wait()
+        return 5 if os.read(read, 9) == b"told" and not os.read(read, 1) else 1
+
+supervisor.made_supervisor = lambda *given, grown: Ended()
+read, write = os.pipe()
+fork_frontend([], given=[write])
+os.write(write, b"told")
+"""
 
 
 def test_signals_wait_for_a_supervisor_that_begins() -> None:
@@ -250,6 +265,12 @@ def test_signals_wait_for_a_supervisor_that_begins() -> None:
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60)
     assert sorted(done.stdout.splitlines()) == ["child [] True", f"supervisor {sorted(map(int, HANDLED))}"]
     assert (done.returncode, done.stderr) == (7, "")
+
+
+def test_a_command_that_waits_for_the_server_waits_for_its_frontend_alone() -> None:
+    """It reads to the end of a pipe, which the supervisor does not hold open."""
+    done = subprocess.run([sys.executable, "-c", ONLY_FRONTENDS], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (5, "")
 
 
 class Grown(FrontendSupervisor):
