@@ -141,7 +141,7 @@ class FrontendSupervisor:
     def _become(self, upgrade: Upgrade) -> str:
         """Returns why it stays what it is; "" where there is nothing to change."""
         succession, new = self._succession, upgrade.frontend.program
-        if new is None or new == self._program or succession.stopping:
+        if new is None or succession.stopping or (new == self._program and not self._grown):
             return ""
         if STATES[-1] not in upgrade.frontend.states:
             return self._stays(f"release {new.version} does not go on with its state")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -199,7 +199,7 @@ class Ordered(FrontendSupervisor):
     def __init__(self) -> None:
         parts = Parts()
         self._succession, self._state, self.replacement = parts.succession, parts.state, Stays([])
-        self._program = program()
+        self._program, self._grown = program(), False
         listening = socket.socket(socket.AF_UNIX)
         listening.bind("")
         listening.listen()
@@ -296,6 +296,14 @@ class Grown(FrontendSupervisor):
             if self._may_shrink:
                 self._replace()
         return self.tried
+
+
+@pytest.mark.parametrize("is_grown", [False, True])
+def test_an_upgrade_of_the_same_program_gives_back_what_the_start_needed(grown: Grown, is_grown: bool) -> None:
+    grown._grown = is_grown
+    frontend: Any = SimpleNamespace(pid=1, program=program(), states=STATES)
+    grown._become(cast(Any, SimpleNamespace(frontend=frontend, python=sys.executable, waiting=None)))
+    assert grown.tried == is_grown
 
 
 def test_options_of_another_release_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
