@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from msx_frontend.config.load import GivenSettings, configuration_file, content_of, load_settings
+from msx_frontend.config.load import HERE, GivenSettings, load_settings
 
 
 def last_settings(fd: int, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> GivenSettings:
     """`fd` is that of the content, and is closed. Raises ServerConfigError."""
-    try:
-        settings = load_settings(cli, ts_config, {**env, "TS_CONFIG_FILE": f"/proc/self/fd/{fd}"})
-    finally:
-        os.close(fd)
-    file = configuration_file(ts_config, env)
-    if content_of(file) == settings.content:
-        return settings._replace(file=file)
+    with open(fd, "rb") as last:
+        settings = load_settings(cli, ts_config, env, last.read())
+    file = settings.file
+    if settings.content == _content(file):
+        return settings
     notice = (
-        f"{file or 'config.properties'}: is not read, because a server with it did not come up. The settings are those "
+        f"{file or HERE}: is not read, because a server with it did not come up. The settings are those "
         "with which the server came up last: correct the file, and order msx-serve restart"
     )
-    return settings._replace(file=file, notices=[notice, *settings.notices])
+    return settings._replace(notices=[notice, *settings.notices])
+
+
+def _content(file: Path | None) -> bytes | None:
+    """Content of the file as it is now, or of none; None where it cannot be read."""
+    try:
+        return b"" if file is None else file.read_bytes()
+    except OSError:
+        return None

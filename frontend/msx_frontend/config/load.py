@@ -12,7 +12,7 @@ import msgspec
 from msx_core.values import ConfigError, convert, show
 from msx_frontend.config.cluster import check_cluster, ignored_in_cluster
 from msx_frontend.config.keys import ALIASES, NOT_FROM_ENV, WITHOUT_MEANING, env_names
-from msx_frontend.config.properties import PropertiesError, read_properties
+from msx_frontend.config.properties import PropertiesError, properties_of, read_file
 from msx_frontend.config.pythons import absent_interpreters
 from msx_frontend.config.server_config import Models, NamedSnapshot, ServerConfig, ServerConfigError, Snapshot
 from msx_frontend.config.state_folder import ENV
@@ -24,6 +24,7 @@ from msx_net.outgoing.allowed import AllowedHosts
 FIELDS = {field.name: field for field in msgspec.structs.fields(ServerConfig)}
 _LISTENERS = ("inference_address", "management_address", "metrics_address")
 _GRPC_PORTS = ("grpc_inference_port", "grpc_management_port")
+HERE = Path("config.properties")
 MOST_REMEMBERED = 1 << 20
 """Bytes of a file whose content the supervisor remembers."""
 _JSON: dict[str, Any] = {"models": Models, "model_snapshot": Snapshot}
@@ -57,16 +58,20 @@ def load_server_config(
     return load_settings(cli, ts_config, env)[:2]
 
 
-def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> GivenSettings:
+def load_settings(
+    cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str], last: bytes | None = None
+) -> GivenSettings:
     """The settings by file, flags and environment.
 
     `cli` maps field names to what the flags say, None where a flag was not given. Environment (when the file
     has `enable_envvars_config=true`) beats flags, flags beat MSX_STATE_DIR, which beats the file:
-    TS_CONFIG_FILE, else `ts_config`, else ./config.properties. Raises ServerConfigError.
+    TS_CONFIG_FILE, else `ts_config`, else ./config.properties. `last`: content that is taken for the file's. Raises
+    ServerConfigError.
     """
     remarks = _Remarks()
     file = configuration_file(ts_config, env)
-    values = _from_file(file, env, remarks) if file else {}
+    content = _content(file) if last is None else last
+    values = _from(content, file or HERE, env, remarks)
     if env.get(ENV):
         values["state_dir"] = _read(ENV, "state_dir", env[ENV])
     values |= {name: _read(name, name, value) for name, value in cli.items() if value is not None}
@@ -91,7 +96,7 @@ def load_settings(cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[s
     check_cluster(config)
     absent = absent_interpreters(config)
     notices = [*remarks.notices, *(one.notice for one in remarks.unknown), *ignored_in_cluster(config), *absent]
-    return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file, content_of(file))
+    return GivenSettings(config, notices, frozenset(values), tuple(remarks.unknown), file, remembered(content))
 
 
 def _listen_as_llm_serving(values: dict[str, Any]) -> None:
@@ -110,12 +115,8 @@ def _listen_as_llm_serving(values: dict[str, Any]) -> None:
         values["inference_address"] = _read("server_port", "inference_address", config.address)
 
 
-def content_of(file: Path | None) -> bytes | None:
-    """Content for the supervisor, also of no file; None for one that is too large for it."""
-    try:
-        content = b"" if file is None else file.read_bytes()
-    except OSError:
-        return None
+def remembered(content: bytes) -> bytes | None:
+    """Content for the supervisor; None where it is too large for it."""
     return content if len(content) <= MOST_REMEMBERED else None
 
 
@@ -124,15 +125,22 @@ def configuration_file(ts_config: Path | None, env: Mapping[str, str]) -> Path |
 
     Before the third, TorchServe takes its last snapshot, and so the settings of an earlier start.
     """
-    here = Path("config.properties")
     if named := env.get("TS_CONFIG_FILE"):
         return Path(named)
-    return ts_config or (here if here.is_file() else None)
+    return ts_config or (HERE if HERE.is_file() else None)
 
 
-def _from_file(path: Path, env: Mapping[str, str], remarks: _Remarks) -> dict[str, Any]:
+def _content(file: Path | None) -> bytes:
+    """Content of no file is empty."""
     try:
-        texts = read_properties(path, env)
+        return b"" if file is None else read_file(file)
+    except PropertiesError as exc:
+        raise ServerConfigError(str(exc)) from exc
+
+
+def _from(content: bytes, path: Path, env: Mapping[str, str], remarks: _Remarks) -> dict[str, Any]:
+    try:
+        texts = properties_of(path, content, env)
     except PropertiesError as exc:
         raise ServerConfigError(str(exc)) from exc
     return _values(texts, str(path), remarks)

@@ -28,8 +28,12 @@ class PropertiesError(ValueError):
 
 
 def read_properties(path: Path, env: Mapping[str, str]) -> dict[str, str]:
-    """The file's keys and values, variables replaced. UTF-8, UTF-16 with a byte order mark, or Latin-1 as Java has it.
-    Raises PropertiesError."""
+    """The file's keys and values. See `properties_of`."""
+    return properties_of(path, read_file(path), env)
+
+
+def read_file(path: Path) -> bytes:
+    """Raises PropertiesError."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -37,6 +41,12 @@ def read_properties(path: Path, env: Mapping[str, str]) -> dict[str, str]:
         raise PropertiesError(f"{path}: cannot be read: {exc.strerror}") from exc
     if len(data) > MOST_BYTES:
         raise PropertiesError(f"{path}: has more than {MOST_BYTES >> 20} MiB: it is not a config.properties")
+    return data
+
+
+def properties_of(path: Path, data: bytes, env: Mapping[str, str]) -> dict[str, str]:
+    """Keys and values in the content of a file, which messages name by `path`; variables are replaced. UTF-8, UTF-16
+    with a byte order mark, or Latin-1 as Java has it. Raises PropertiesError."""
     try:
         return {key: expand(key, value, env) for key, value in parse_properties(_text(data)).items()}
     except PropertiesError as exc:
