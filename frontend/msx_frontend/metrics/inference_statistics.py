@@ -86,17 +86,27 @@ class VersionStatistics:
     def __init__(self) -> None:
         self.name, self.shape = "inference_statistics", ["model", "version", "batch_size"]
         self._versions: dict[tuple[str, str], InferenceStatistics] = {}
-        """Also versions that were removed: another server may count for them still."""
         self._early: dict[tuple[str, str], InferenceStatistics] = {}
         """Counts of another server for versions that are not registered here yet."""
+        self._ended: set[tuple[str, str]] = set()
+        """Versions that were removed: another server may count for them still."""
 
     def begin(self, model: str, version: str) -> InferenceStatistics:
         """The version is registered: it goes on with those of another server, and else begins anew."""
         early = self._early.pop((model, version)) if (model, version) in self._early else InferenceStatistics()
         self._versions[model, version] = early
+        self._ended.discard((model, version))
         return early
 
+    def end(self, model: str, version: str, statistics: InferenceStatistics) -> None:
+        """The version is removed: no server goes on with these statistics, unless another one has its place."""
+        if self._versions.get((model, version)) is statistics:
+            del self._versions[model, version]
+            self._ended.add((model, version))
+
     def _of(self, model: str, version: str) -> InferenceStatistics:
+        if (model, version) in self._ended:
+            return InferenceStatistics()
         known = self._versions.get((model, version))
         return known or self._early.setdefault((model, version), InferenceStatistics())
 

@@ -204,9 +204,11 @@ class ModelMetrics:
         self._server.handlers.forget((self._source, number))
 
     def close(self) -> None:
-        """The version was removed: remove the series of its handlers. The counters of the server stay."""
+        """The version was removed: remove the series of its handlers, and its statistics. The counters of the server
+        stay."""
         self._source.closed = True
         self._server.handlers.forget(self._source)
+        self._server.statistics.end(*self._labels, self._statistics)
 
     def _code(self, status: int) -> Counter:
         counter = self._codes[status] = self._server.requests.labels(*self._labels, str(status))

@@ -69,3 +69,26 @@ def test_another_server_goes_on_with_them() -> None:
     assert last <= seen.last <= time.time()
     again = ModelMetrics(after, "m", "1.0").statistics
     assert (again.success.count, again.last) == (0, 0)
+
+
+@pytest.mark.parametrize("told_later", [False, True])
+def test_those_of_a_version_that_was_removed_end(told_later: bool) -> None:
+    """One that is registered by its name later begins anew, also in another server."""
+    before, after = ServerMetrics(), ServerMetrics()
+    told, old = ToldCounts(before), ModelMetrics(before, "m", "1.0")
+    old.batch(2, 0.5)
+    if told_later:
+        ModelMetrics(after, "m", "1.0").close()
+    else:
+        old.close()
+    after.go_on_with(json.loads(json.dumps(told.next())))
+    assert ModelMetrics(after, "m", "1.0").statistics.batches == {}
+
+
+def test_one_that_is_replaced_ends_after_the_next_one_has_begun() -> None:
+    server = ServerMetrics()
+    old, new = ModelMetrics(server, "m", "1.0"), ModelMetrics(server, "m", "1.0")
+    new.batch(2, 0.5)
+    old.close()
+    assert new.statistics.batches == {2: Total(1, 0.5)}
+    assert dict(server.statistics.counts())["m", "1.0", "2"] == [1, 0.5]
