@@ -16,8 +16,9 @@ class Program(NamedTuple):
     stamp: int
 
 
-COMMANDS = ("msx-serve", "msx_frontend.cli.main")
-"""One of them stands in the command line of each supervisor: it has become one, or names the command whose it is."""
+COMMANDS = ("msx-serve", "torchserve", "msx_frontend.cli.main")
+"""One of them stands in the command line of each supervisor: it has become one, or names the command whose it is. The
+second is a link to the first (`msx-serve link-names`)."""
 
 
 def program() -> Program:

@@ -14,6 +14,7 @@ import pytest
 
 from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.instance import Instance, InstanceError, all_running, running_in
+from msx_frontend.cli.subcommands.linking import NAMES
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import StateFolder, StateFolderError, state_folder
 from tests.disks import fill, small_disk
@@ -82,9 +83,10 @@ def test_one_below_a_supervisor_is_described_by_its_number(
     assert not list(index.iterdir())
 
 
-def test_one_whose_next_frontend_has_not_come_up_runs(store: Path, index: Path) -> None:
+@pytest.mark.parametrize("name", [name for name, command in NAMES.items() if command == "msx-serve"] + ["msx-serve"])
+def test_one_whose_next_frontend_has_not_come_up_runs(name: str, store: Path, index: Path) -> None:
     """`--stop` finds it in a crash loop, too, and no other server takes its folder. Its own frontend does."""
-    command = [sys.executable, "-c", "input()", "msx-serve"]
+    command = [sys.executable, "-c", "input()", f"/usr/bin/{name}"]
     supervisor = subprocess.Popen(command, stdin=subprocess.PIPE)
     below = info(store, supervisor.pid, {"frontend": 1, "started_at": time.time() + 60})
     first = Instance(beside(store))
