@@ -11,6 +11,8 @@ LOG_FILE = "MSX_LOG_FILE"
 def say(text: str) -> None:
     """Write to stderr, where the frontends log."""
     follow_log()
+    if sys.stderr is None:  # it was closed by whoever has started the server
+        return
     with contextlib.suppress(OSError):  # a full disk
         sys.stderr.write(f"msx-serve: {text}\n")
         sys.stderr.flush()

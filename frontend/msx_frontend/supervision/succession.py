@@ -256,7 +256,9 @@ class Succession:
     def due(self) -> int | None:
         """Do what is due. Returns the exit code at the end."""
         if self.upgrade is not None and self.upgrade.seconds_left == 0:
-            self.upgrade.give_up(self._why_late(self.upgrade))
+            reason = self._why_late(self.upgrade)
+            say(f"not upgraded: {reason}")  # SIGUSR2 has no command that hears it
+            self.upgrade.give_up(reason)
             self.upgrade = None
         if self.leaving is not None and not self.leaving.seconds_left:
             self.leaving.signal(signal.SIGKILL)

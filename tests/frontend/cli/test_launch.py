@@ -141,3 +141,5 @@ def test_what_a_supervisor_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert needed.lacks() == LACKING
     monkeypatch.delattr(os, "pidfd_open")
     assert needed.lacks() == LACKING
+    monkeypatch.delattr(os, "memfd_create")
+    assert needed.lacks() == "lacks or forbids memfd_create(2), which Linux has since 3.17"

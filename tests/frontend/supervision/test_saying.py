@@ -44,3 +44,11 @@ def test_output_that_somebody_else_keeps_is_left_alone(tmp_path: Path) -> None:
     said(tmp_path, {})
     text = (tmp_path / "log.1").read_text()
     assert text.startswith("msx-serve: one\nmsx-serve: two\nmsx-serve: three\nMSX Version is ")
+
+
+def test_nothing_is_said_where_stderr_is_closed() -> None:
+    """A supervisor that failed by that would end all of the server."""
+    code = "from msx_frontend.supervision.saying import say; say('one'); print('said')"
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", sys.executable, "-c", code]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "said\n")

@@ -130,8 +130,10 @@ def test_a_frontend_that_starts_is_not_told_to_leave(server: Server) -> None:
     assert second.signals == [signal.SIGUSR2]
 
 
-def test_a_frontend_that_does_not_hand_over_goes_on(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its loop hangs, say: the command hears that, and another upgrade can be ordered."""
+def test_a_frontend_that_does_not_hand_over_goes_on(
+    server: Server, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its loop hangs, say: the command hears that, and the log, and another upgrade can be ordered."""
     told: list[str] = []
     monkeypatch.setattr(Upgrade, "_answer", lambda self, message: told.append(message["refused"]))
     monkeypatch.setattr(upgrade, "HAND_OVER_LIMIT", 0.0)
@@ -140,6 +142,7 @@ def test_a_frontend_that_does_not_hand_over_goes_on(server: Server, monkeypatch:
     assert first.signals == [signal.SIGUSR2]
     assert server.due() is None
     assert told[0].startswith("The server has not handed over within")
+    assert capsys.readouterr().err == f"msx-serve: not upgraded: {told[0]}\n"
     assert upgraded.signals == [signal.SIGKILL]
     assert (server.now, server.refusal()) == (first, "")
 
