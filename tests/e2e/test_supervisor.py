@@ -97,6 +97,7 @@ def test_workers_go_on_with_the_next_frontend(server: RunningServer) -> None:
 def test_the_supervisor_gives_back_what_the_start_needed(server: RunningServer) -> None:
     """It becomes a small program when the start is over, and goes on with its frontend and its workers."""
     supervisor, answers, before = psutil.Process(server.process.pid), frontend(server), workers(server)
+    Path(supervisor.cwd(), "signal.py").write_text("raise SystemExit(9)")  # of a user, in the working folder
     wait_until(lambda: "msx_frontend.supervision" in supervisor.cmdline(), "it is small", server.tail)
     assert server.predict("echo", "x").text == "x"
     assert memory(supervisor.pid) < 20 << 20

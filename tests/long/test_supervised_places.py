@@ -78,13 +78,13 @@ def commands(processes: Sequence[psutil.Process]) -> list[tuple[psutil.Process, 
 def supervisor(server: RunningServer) -> psutil.Process:
     own = psutil.Process(server.process.pid)
     below = commands([own, *own.children(recursive=True)])
-    names = ("-m msx_frontend.supervision", "-m msx_frontend.cli.main")
+    names = (" msx_frontend.supervision ", " msx_frontend.cli.main ")
     return next(one for one, command in below if any(name in command for name in names))
 
 
 def frontends(server: RunningServer) -> list[psutil.Process]:
     children = commands(supervisor(server).children())
-    return [one for one, command in children if "-m msx_frontend.cli.main" in command]
+    return [one for one, command in children if " msx_frontend.cli.main " in command]
 
 
 def is_replaced(server: RunningServer, before: psutil.Process) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from msx_frontend.supervision.handled import HANDLED
+from msx_frontend.supervision.module_command import module_command
 
 HANDED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 
@@ -29,7 +30,7 @@ def begin() -> None:
 
 def become_parent(arguments: Sequence[str]) -> NoReturn:
     """Let this process, which has read the configuration, become the small parent. Raises OSError."""
-    command = [sys.executable, "-m", "msx_frontend.cli.first_process", *arguments]
+    command = [*module_command(sys.executable, "msx_frontend.cli.first_process"), *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
 
 
@@ -39,7 +40,7 @@ def run_below(arguments: Sequence[str]) -> int:
     Returns its exit code; 128 and the signal's number if a signal ended it, as shells do.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, {*HANDED_ON, signal.SIGCHLD})
-    command = [sys.executable, "-m", "msx_frontend.cli.main", "--foreground", *arguments]
+    command = [*module_command(sys.executable, "msx_frontend.cli.main"), "--foreground", *arguments]
     server = os.posix_spawn(sys.executable, command, os.environ, setsid=True, setsigmask=())
     while True:
         came = signal.sigwait({*HANDED_ON, signal.SIGCHLD})

@@ -23,7 +23,8 @@ from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.fork import fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
-from msx_frontend.supervision.frontend_process import CONFIG_FD, FRONTEND_FD
+from msx_frontend.supervision.frontend_process import COMMAND, CONFIG_FD, FRONTEND_FD
+from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.needed import lacks
 from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible
@@ -164,7 +165,7 @@ def run_in_background(options: Options) -> int:
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
     with log_file.open("ab") as log, handed_on(settings.config.console) as (console, told):
         child = subprocess.Popen(
-            [sys.executable, "-m", "msx_frontend.cli.main", *options.argv, "--foreground"],
+            [*module_command(sys.executable, COMMAND), *options.argv, "--foreground"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

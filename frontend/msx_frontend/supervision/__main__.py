@@ -1,4 +1,4 @@
-"""`python -m msx_frontend.supervision [OPTIONS] -- msx-serve ARGUMENTS`
+"""`python -m msx_frontend.supervision [OPTIONS] -- msx-serve ARGUMENTS`, but for `-m` (see `module_command`)
 
 Becomes the supervisor of this server. By `msx-serve` `ps` and `pgrep -f` find it.
 """

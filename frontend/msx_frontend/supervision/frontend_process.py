@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
 from msx_frontend.supervision.saying import follow_log
@@ -49,7 +50,7 @@ class FrontendProcess:
         variables = {**{name: str(fd) for name, fd in handed_on.items()}, FRONTEND_FD: str(end.fileno())}
         try:
             process = subprocess.Popen(
-                [python, "-m", COMMAND, *arguments],
+                [*module_command(python, COMMAND), *arguments],
                 env={**os.environ, **variables},
                 pass_fds=[end.fileno(), *handed_on.values()],
                 start_new_session=True,

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
+from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.wire import Message
 
 MODULE = "msx_frontend.supervision"
@@ -58,8 +59,9 @@ class Replacement:
         return self._run(python, f"--state={fd}", f"--refused={reason}")
 
     def _run(self, python: str, *options: str) -> OSError:
+        command = [*module_command(python, MODULE), *options, *self._arguments]
         try:
-            os.execv(python, [python, "-m", MODULE, *options, *self._arguments])  # noqa: S606 - a list of arguments
+            os.execv(python, command)  # noqa: S606 - a list of arguments
         except OSError as error:
             return error
 

@@ -58,7 +58,7 @@ def container(end: str) -> Iterator[subprocess.Popen[str]]:
 import os, sys
 from msx_frontend.cli import main
 spawn = os.posix_spawn
-os.posix_spawn = lambda path, command, *a, **kw: spawn(path, [path, "-c", {stand_in!r}, *command[3:]], *a, **kw)
+os.posix_spawn = lambda path, command, *a, **kw: spawn(path, [path, "-c", {stand_in!r}, *command[4:]], *a, **kw)
 sys.argv = ["msx-serve", "--script", "start.py"]
 main.main()
 """

@@ -1,0 +1,12 @@
+"""Commands that run a module of this server's in an interpreter."""
+
+_RUN = (
+    "import sys; sys.path[:1] = filter(None, sys.path[:1]); import runpy; "
+    "runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+)
+
+
+def module_command(python: str, module: str) -> list[str]:
+    """Make `PYTHON -m MODULE`, but for the working folder: by `-m`, a user's signal.py there would be imported in the
+    place of Python's own module. (Python has an option for that since 3.11.)"""
+    return [python, "-c", _RUN, module]
