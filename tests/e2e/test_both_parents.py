@@ -122,6 +122,21 @@ def test_a_life_in_the_foreground(tmp_path: Path, supervisor: str) -> None:
     assert "Traceback" not in server.log.read_text()
 
 
+def test_a_command_that_stops_all_processes_of_a_name(tmp_path: Path, supervisor: str) -> None:
+    """`killall`, say: that is one order, and running requests are answered."""
+    pack_service("slow", new_store(tmp_path))
+    with run_server(tmp_path, "--models", "slow.mar", properties=supervisor, fork=False) as server:
+        running = SlowRequest(server, tmp_path / "running")
+        running.wait_started()
+        for pid in {server.info["pid"], server.info["frontend"]}:
+            os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: server.log.read_text().count("shutting down") == 1, "it stops")
+        assert readiness(server) == 503
+        running.let_go()
+        assert running.status() == 200
+        assert server.process.wait(60) == 0
+
+
 def _pause(server: RunningServer) -> None:
     """Ctrl-Z and `fg` of a shell."""
     pair = [psutil.Process(server.info[name]) for name in ("pid", "frontend")]
@@ -166,7 +181,7 @@ def test_a_life_in_the_background(typed: Terminal, supervisor: str) -> None:
     (typed.folder / "config.properties").write_text(FREE_PORTS + supervisor)
     pid_file = typed.folder / "temp" / ".model_server.pid"
     first = _start(typed)
-    assert ("msx_frontend.supervision" in first[0].cmdline()) == ("true" in supervisor)
+    assert ("msx_frontend.cli.main" in first[1].cmdline()) == ("true" in supervisor)  # a frontend, else the worker
     assert pid_file.read_text() == str(first[0].pid)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
     wait_until(lambda: not [*filter(is_running, first)], "nothing is left")

@@ -6,10 +6,12 @@ import logging
 import signal
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any
 
 from msx_frontend.assembly.handover import Handover
 from msx_frontend.assembly.server import Server
+from msx_frontend.supervision.handled import HANDED_ON, STOPPING
 
 log = logging.getLogger("msx.server")
 
@@ -18,7 +20,8 @@ Start = Callable[[AsyncExitStack], Awaitable[Server]]
 
 
 class Lifecycle:
-    """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain."""
+    """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain; one that the supervisor hands on
+    counts for itself."""
 
     def __init__(
         self,
@@ -36,13 +39,16 @@ class Lifecycle:
         self._hurry = asyncio.Event()
         self._upgrade_limit = upgrade_limit
         self._serves = self._leaves = self._ends = False
+        self._told = set[bool]()
+        """Who has told it to stop: the supervisor (True), others, or both."""
 
     async def run(self) -> None:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOPPING:
             loop.add_signal_handler(number, self.stop)
         if self._upgrade_limit is not None:
+            loop.add_signal_handler(HANDED_ON, partial(self.stop, handed_on=True))
             loop.add_signal_handler(signal.SIGUSR2, self.leave)
         async with AsyncExitStack() as parts:
             if (server := await self._started(parts)) is not None:
@@ -86,7 +92,13 @@ class Lifecycle:
         if self._serves:
             self._stop.set()
 
-    def stop(self) -> None:
+    def stop(self, *, handed_on: bool = False) -> None:
+        """`handed_on`: by the supervisor. What it and this process are told by one command (`killall`, `pkill -f`)
+        counts once."""
+        is_other = bool(self._told) and handed_on not in self._told
+        self._told.add(handed_on)
+        if is_other:
+            return
         if self._leaves and not self._ends:
             self._ends = True
             asyncio.get_running_loop().call_later(self._drain_limit, self._hurry.set)

@@ -12,6 +12,7 @@ from msx_core.orphan import die_with_parent
 from msx_core.start_errors import StartError
 from msx_frontend.supervision.descriptors import set_limit
 from msx_frontend.supervision.frontend_process import FRONTEND_FD
+from msx_frontend.supervision.handled import HANDED_ON
 from msx_frontend.supervision.program import Program, program
 from msx_frontend.supervision.wire import OLDEST, STATES, VERSION, Message, receive, send
 
@@ -58,7 +59,8 @@ class SupervisorClient:
         self._connection = connection
         connection.settimeout(PATIENCE)
         try:
-            hello, _ = self._ask("hello", version=VERSION, oldest=OLDEST, states=list(STATES), program=list(program()))
+            own: Message = {"states": [*STATES], "program": [*program()], "stop": int(HANDED_ON)}
+            hello, _ = self._ask("hello", version=VERSION, oldest=OLDEST, **own)
         except OSError as error:
             raise SupervisorError(f"The supervisor does not take this server: {error.strerror or error}.") from None
         if hello.get("descriptors") is not None:

@@ -7,6 +7,7 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from msx_frontend.supervision.handled import STOPPING
 from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
@@ -39,6 +40,8 @@ class FrontendProcess:
         """Program that it runs, as it has told."""
         self.spoken = VERSION
         """Version of its messages."""
+        self.stop: int | None = None
+        """Signal by which it is told to stop; None: by those that the supervisor gets."""
         self.states: Sequence[int] = ()
         """Versions of a supervisor's state that the supervisor of its release reads."""
 
@@ -68,7 +71,7 @@ class FrontendProcess:
 
     def signal(self, number: int) -> None:
         """Hand a signal on."""
-        self.process.send_signal(number)
+        self.process.send_signal(self.stop if self.stop and number in STOPPING else number)
 
     def exit_code(self) -> int | None:
         """None while it runs; 128 and the signal's number if a signal ended it, as shells do."""

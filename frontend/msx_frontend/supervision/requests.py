@@ -76,6 +76,7 @@ class SupervisorRequests:
         if spoken < max(OLDEST, oldest):
             raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {newest}")
         frontend.program, frontend.states = Program(*message["program"]), message.get("states", ())
+        frontend.stop = message.get("stop")
         serving = self._events.serving()
         if serving is not None and serving.program and is_overwritten(serving.program, frontend.program):
             raise OSError(

@@ -37,6 +37,7 @@ class SupervisorState:
             "version": STATES[-1],
             "python": one.command.python,
             "config": one.command.config,
+            "falls_back": one.command.falls_back,
             "frontends": [_described(frontend) for frontend in one.all()],
             "serving": None if one.frontend is None else one.frontend.pid,
             "leaving": None if leaving is None else {"pid": leaving.frontend.pid, **leaving.passed()},
@@ -58,6 +59,7 @@ class SupervisorState:
         frontends = {given["pid"]: _frontend(given) for given in state["frontends"]}
         one, leaving = self._succession, state["leaving"]
         one.command.python, one.command.config = state["python"], state.get("config")
+        one.command.falls_back = state.get("falls_back", False)
         one.frontend = frontends.get(state["serving"])
         one.leaving = None if leaving is None else Leaving.restored(frontends[leaving["pid"]], leaving)
         one.orders = None if state["orders"] is None else Orders(socket.socket(fileno=state["orders"]))
@@ -102,6 +104,7 @@ def _described(frontend: FrontendProcess) -> Message:
         "leaves": frontend.leaves,
         "program": frontend.program,
         "spoken": frontend.spoken,
+        "stop": frontend.stop,
     }
 
 
@@ -111,7 +114,7 @@ def _frontend(given: Message) -> FrontendProcess:
         frontend.close()
     frontend.started, frontend.waits, frontend.leaves = given["started"], given["waits"], given["leaves"]
     frontend.program = Program(*given["program"]) if given["program"] else None
-    frontend.spoken = given["spoken"]
+    frontend.spoken, frontend.stop = given["spoken"], given.get("stop")
     return frontend
 
 

@@ -15,6 +15,8 @@ class Starting:
 
     def __init__(self) -> None:
         self.begun, self.may = asyncio.Event(), asyncio.Event()
+        self.drained: asyncio.Event | None = None
+        """It waits for that at its end."""
         self.started: list[Any] = []
         self.lifecycle = Lifecycle(self._start, 0, self.started.append, 1.0)
 
@@ -22,10 +24,13 @@ class Starting:
         self.begun.set()
         await self.may.wait()
         context = SimpleNamespace(supervisor=None)
-        return SimpleNamespace(info=SimpleNamespace(summary=str), models=SimpleNamespace(context=context), drain=_drain)
+        return SimpleNamespace(
+            info=SimpleNamespace(summary=str), models=SimpleNamespace(context=context), drain=self._drain
+        )
 
-
-async def _drain(limit: float) -> None: ...
+    async def _drain(self, limit: float) -> None:
+        if self.drained is not None:
+            await self.drained.wait()
 
 
 def test_it_starts_before_it_leaves() -> None:
@@ -57,3 +62,25 @@ def test_a_stop_ends_the_start() -> None:
 
     for leaves in (False, True):
         asyncio.run(run(leaves=leaves))
+
+
+def test_a_command_that_tells_the_supervisor_and_its_frontend_has_told_once() -> None:
+    """`killall`, say. A second such command ends the wait for running requests."""
+
+    async def run(*, first: bool) -> None:
+        one = Starting()
+        one.drained = asyncio.Event()
+        one.may.set()
+        task = asyncio.create_task(one.lifecycle.run())
+        while not one.started:
+            await asyncio.sleep(0)
+        for handed_on in (first, not first):
+            one.lifecycle.stop(handed_on=handed_on)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert not task.done()
+        one.lifecycle.stop(handed_on=not first)
+        await task
+
+    for first in (False, True):
+        asyncio.run(run(first=first))

@@ -49,6 +49,7 @@ class Parts:
         one = self.succession
         one.frontend, one.follows, one.orders, one.leaving = serving, True, Orders(next(ends)), Leaving(leaving)
         one.leaving.connect(5.0, ["job"]).close()
+        one.command.config, one.command.falls_back = "a=1", True
         for pid, holder in ((7, serving), (8, leaving), (9, None)):
             outputs = [os.memfd_create("out"), os.memfd_create("err")]
             note = {"group": ["m", "1", pid]}
@@ -175,7 +176,9 @@ raise replacement.Replacement(["--", "end"]).become(sys.executable, {"number": 5
 
 
 def test_the_next_program_has_number_state_and_descriptors() -> None:
-    done = subprocess.run([sys.executable, "-c", BECOMES], capture_output=True, text=True, timeout=60, check=True)
+    env = {**os.environ, "PYTHONPATH": os.getcwd()}  # where the next program is, which leaves out its working folder
+    command = [sys.executable, "-c", BECOMES]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=True)
     assert done.stderr == ""
     before, after = done.stdout.splitlines()
     assert json.loads(after) == {
