@@ -149,7 +149,9 @@ def fault(data: Data, error: Exception) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"line {error.lineno}, column {error.colno}: {error.msg[:1].lower()}{error.msg[1:]}"
     if isinstance(error, UnicodeDecodeError):
-        return f"{_place(data, _start(data, error))}: a byte that is not {error.encoding}"
+        return f"{_place(data, _start(data, error.encoding, error.start))}: a byte that is not {error.encoding}"
+    if isinstance(error, msgspec.DecodeError) and str(error).startswith(_NO_TEXT):
+        return f"{_place(data, _start(data, 'utf-8', 0))}: a byte that is not utf-8"
     if isinstance(error, msgspec.DecodeError) and (half := _HALF.search(data)):
         return f"{_place(data, half.start())}: half of a surrogate pair, which is not a character"
     if isinstance(error, msgspec.DecodeError) and (found := _MALFORMED.fullmatch(str(error))):
@@ -159,6 +161,8 @@ def fault(data: Data, error: Exception) -> str:
 
 _MALFORMED = re.compile(r"JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)")
 """Message of msgspec for malformed JSON."""
+_NO_TEXT = "Invalid UTF-8"
+"""Beginning of msgspec's message for a text that is none; before 0.23 it raised UnicodeDecodeError."""
 _HALF = re.compile(
     rb"(?<!\\)(?:\\\\)*"  # a backslash that is escaped escapes nothing
     rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F])"
@@ -166,13 +170,13 @@ _HALF = re.compile(
 """An escape of one half of a surrogate pair in JSON, without the other half: msgspec reads none."""
 
 
-def _start(data: Data, error: UnicodeDecodeError) -> int:
+def _start(data: Data, encoding: str, otherwise: int) -> int:
     """Place of the error in the whole: msgspec decodes text by text."""
     try:
-        data.decode(error.encoding)
+        data.decode(encoding)
     except UnicodeDecodeError as whole:
         return whole.start
-    return error.start
+    return otherwise
 
 
 def _place(data: Data, at: int) -> str:

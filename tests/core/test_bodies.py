@@ -87,6 +87,17 @@ def test_half_of_a_surrogate_pair(text: str, column: int) -> None:
     assert fault(text.encode(), msgspec.DecodeError("Input data was truncated")) == sentence
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        UnicodeDecodeError("utf-8", b"a\xff", 1, 2, "invalid start byte"),
+        msgspec.DecodeError("Invalid UTF-8 encoded string"),  # since 0.23
+    ],
+)
+def test_a_byte_of_no_text_is_named_whatever_msgspec_says(error: Exception) -> None:
+    assert fault(b'{"a\xff": 1}', error) == "line 1, column 4: a byte that is not utf-8"
+
+
 @pytest.mark.parametrize("text", [r'["\ud83d\ude00"]', r'["\\ud800", NaN]', r'["\uD83D\uDE00\uD83D\uDE00", NaN]'])
 def test_whole_pairs_and_escaped_backslashes_are_no_halves(text: str) -> None:
     assert json_value(text.encode(), halves=False)

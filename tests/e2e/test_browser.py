@@ -238,7 +238,8 @@ def batch(server: RunningServer, *prompts: str) -> str:
 
 def press_enter(tab: Browser, id: str) -> None:
     """On the button of a job, batch or file, which may be drawn anew meanwhile: then the keyboard is on the new one."""
-    tab.driver.execute_script(f"document.querySelector('#act-{id}').focus()")
+    focus = f"const one = document.querySelector('#act-{id}'); one?.focus(); return one !== null"
+    wait_until(lambda: tab.driver.execute_script(focus), f"{id} is listed", lambda: tab.text)
     tab.keys("ENTER")
 
 
