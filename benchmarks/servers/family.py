@@ -29,7 +29,7 @@ def supervisor_of(server: psutil.Process) -> psutil.Process | None:
 def wait_small(supervisor: psutil.Process) -> None:
     """Wait until a supervisor has given back what only the start needed. Raises TimeoutError."""
     over = time.monotonic() + PATIENCE
-    while SUPERVISOR not in supervisor.cmdline():
+    while SUPERVISOR not in supervisor.cmdline() or supervisor.status() != psutil.STATUS_SLEEPING:
         if time.monotonic() > over:
             raise TimeoutError(f"the supervisor keeps what the start needed for more than {PATIENCE:g} s")
         time.sleep(0.05)
