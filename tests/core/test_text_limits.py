@@ -123,3 +123,28 @@ def test_plain_predictions_by_the_servers_keys() -> None:
     request_of_item(item, Capabilities(generate=True))
     with pytest.raises(InvalidInput, match="max_stop_length"):
         request_of_item(item, Capabilities(generate=True), TextLimits(max_stop_length=3))
+
+
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"prompt": HALF},
+        {"prompt": [HALF]},
+        {"messages": [{"role": "user", "content": HALF}]},
+        {"prompt": "x", "tools": [{HALF: 1}]},
+        {"prompt": "x", "stop": HALF},
+        {"prompt": "x", "logit_bias": {HALF: 1}},
+    ],
+)
+def test_half_of_a_surrogate_pair(values: dict[str, Any]) -> None:
+    """Python's JSON has it, which reads the bodies of predictions."""
+    with pytest.raises(InvalidInput, match="half of a surrogate pair"):
+        request_of_item({"body": values}, Capabilities(generate=True, chat=True))
+
+
+def test_half_of_a_surrogate_pair_in_an_embedding() -> None:
+    with pytest.raises(InvalidInput, match="half of a surrogate pair"):
+        request_of_item({"body": {"prompt": HALF}}, Capabilities(embed=True))

@@ -50,7 +50,8 @@ def traffic_rule(value: object) -> TrafficRule:
 
 def _check(rule: TrafficRule) -> None:
     weights = rule.weights
-    if wrong := next((name for name, weight in weights.items() if not 0 <= weight <= 1e9), None):
+    wrong = next((name for name, weight in weights.items() if not 0 <= weight <= 1e9), None)
+    if wrong is not None:
         raise BadRequest(f"The weight of version {wrong[:80]} must be a number from 0 to 1000000000.")
     if not any(weights.values()):
         raise BadRequest("At least one version must have a weight above 0: DELETE ends the division of traffic.")

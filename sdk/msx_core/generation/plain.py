@@ -9,6 +9,7 @@ from msx_core.elements import TooManyElements, check_json
 from msx_core.errors import InvalidInput
 from msx_core.form_fields import FormFields
 from msx_core.generation import Capabilities, ClassifyRequest, EmbedRequest, GenerateRequest, SamplingParams
+from msx_core.generation.wire import encode
 from msx_core.text_limits import DEFAULT_LIMITS, TextLimits, TooMuch, check
 from msx_core.validation import wrong_value
 
@@ -54,11 +55,14 @@ def request_of_item(
     Values that are not given are the model's defaults. Without defaults it is greedy, unless there is a temperature, or
     `do_sample` as in TGI.
     """
-    request = _request(item, offered)
     try:
+        request = _request(item, offered)
         check(request, limits)
+        encode(request)
     except TooMuch as error:
         raise InvalidInput(str(error).removeprefix("params.")) from None
+    except UnicodeEncodeError:
+        raise InvalidInput("a text of the request has half of a surrogate pair, which is not a character") from None
     return request
 
 

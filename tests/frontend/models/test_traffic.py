@@ -81,6 +81,7 @@ def test_without_the_header_by_turn() -> None:
         ({}, "above 0"),
         ({"1.0": 0}, "above 0"),
         ({"1.0": -1, "2.0": 5}, "version 1.0 must be a number from 0"),
+        ({"": -1, "2.0": 5}, "version  must be a number from 0"),
         ({"1.0": "many"}, "versions and weights"),
         ({"weights": {"1.0": 1}, "stickyheader": "x"}, "stickyheader"),
         ({"weights": {"1.0": 1}, "stickyHeader": "x" * 101}, "100 characters"),

@@ -89,7 +89,8 @@ def _text(place: str, one: CohereInput) -> str:
 
 def _check_kinds(kinds: list[str]) -> None:
     """Raises WrongParameter."""
-    if wrong := next((kind for kind in kinds if kind not in ENCODINGS), None):
+    wrong = next((kind for kind in kinds if kind not in ENCODINGS), None)
+    if wrong is not None:
         raise WrongParameter(
             "embedding_types",
             f"{wrong[:100]!r} is not served; {', '.join(ENCODINGS)} are, and keep all that a vector has",

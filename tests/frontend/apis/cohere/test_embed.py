@@ -112,6 +112,7 @@ def test_names_of_prompts(kind: str | None, prompts: tuple[str, ...], found: str
         ({"images": ["data:"]}, "images"),
         ({"inputs": [{"content": [{"type": "image_url"}]}]}, "inputs[0].content"),
         ({"texts": ["a"], "embedding_types": ["int8"]}, "embedding_types"),
+        ({"texts": ["a"], "embedding_types": ["float", ""]}, "embedding_types"),
         ({"texts": ["a"] * 2049}, "texts"),
     ],
 )
