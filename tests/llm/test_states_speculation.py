@@ -152,6 +152,20 @@ def test_texts_that_part_find_the_state_that_was_kept(
     drafted(scene, kernels)
 
 
+def test_a_state_that_an_earlier_text_kept_is_not_that_of_a_draft(
+    kernels: KernelsUnderTest, reference: Reference, texts: dict[int, Any]
+) -> None:
+    """Slots have kept states behind 70 tokens, when other texts go on behind a drafted token there."""
+
+    async def scene(harness: KernelsHarness) -> None:
+        beginnings = [[*tokens(4, 70), *tokens(first, 15)] for first in range(11, 12 + SLOTS)]
+        for prompt in [*beginnings, *(tokens(first, 66) for first in range(20, 20 + SLOTS))]:
+            (wanted,) = learn(texts, reference, [prompt], 12)
+            assert ids(await answer(harness, prompt, 12)) == wanted
+
+    drafted(scene, kernels)
+
+
 def test_texts_of_one_request(kernels: KernelsUnderTest, reference: Reference, texts: dict[int, Any]) -> None:
     prompt = tokens(5, 50)
     (wanted,) = learn(texts, reference, [prompt], 15)

@@ -200,6 +200,15 @@ def test_a_text_goes_on_behind_any_drafted_token(accepted: int, row: int) -> Non
             layout.row(2, length)
 
 
+def test_a_state_that_an_earlier_text_kept_is_passed_over() -> None:
+    layout = layout_of(4, drafts=1)
+    layout.places([2], np.array([[0, 1, 2, 3, 4]]))
+    layout.kept(2)
+    layout.places([2], np.array([[0, 1, 2]]))  # another text
+    layout.places([2, 2, 2, None], column(3, 4, 5, -1))
+    assert layout.places([2, None, None, None], column(5, -1, -1, -1))[0][0] == layout.size - 4
+
+
 def test_drafts_take_over_the_oldest_rows() -> None:
     """A row may be read in the step that writes it: all are read before."""
     layout = layout_of(3, drafts=1)

@@ -52,13 +52,16 @@ class StateLayout:
         return [np.array(before), np.array(after), valid, tail]
 
     def row(self, slot: int, length: int) -> int:
-        """The row that has the state behind `length` tokens. Raises ValueError."""
-        first = FIRST + ROWS * slot
-        for row in range(first, first + ROWS):
-            if self._lengths.get(row) == length:
-                return row
-        for row, held in self._drafts.items():
-            if held == (slot, length):
+        """The row that has the state behind `length` tokens. Raises ValueError.
+
+        The kept one comes last: it may be that of an earlier text of the slot, which others go on behind by `copied`.
+        """
+        last = FIRST + ROWS * slot
+        held = {last: self._lengths.get(last)}
+        held |= {row: seen for row, (owner, seen) in self._drafts.items() if owner == slot}
+        held |= {last + 1: self._lengths.get(last + 1)}
+        for row, seen in held.items():
+            if seen == length:
                 return row
         raise ValueError(f"slot {slot} has no state behind {length} tokens")
 
