@@ -23,7 +23,8 @@ class _Answered(msgspec.Struct):
 
 
 class _Named(msgspec.Struct):
-    id: str = ""
+    id: Any = ""
+    """Anything in items of clients that older servers have kept."""
 
 
 def kind_of(item: Item) -> Any:
@@ -68,7 +69,8 @@ class ReferencedItems:
         if (response, name) not in self._known:
             data = self._part(f"resp_{response}", name) or b""
             self._read = self._counted(place, self._read + len(data))
-            self._known[response, name] = {msgspec.json.decode(raw, type=_Named).id: raw for raw in _raws(name, data)}
+            ids = ((msgspec.json.decode(raw, type=_Named).id, raw) for raw in _raws(name, data))
+            self._known[response, name] = {id: raw for id, raw in ids if isinstance(id, str)}
         return self._known[response, name]
 
     def _counted(self, place: str, size: int) -> int:

@@ -124,9 +124,10 @@ class KeptResponses:
 
 def _shown(id: str, number: int, item: Item) -> Item:
     """An item of a request as one of the list: it has an id, and the content of a message is a list of parts."""
-    kind = item.get("type") or "message"
+    kind, own = item.get("type") or "message", item.get("id")
     prefix = "msg" if kind == "message" else "item"
-    shown = {**item, "type": kind, "id": item.get("id") or f"{prefix}_{id.removeprefix('resp_')}_{number}"}
+    made = f"{prefix}_{id.removeprefix('resp_')}_{number}"
+    shown = {**item, "type": kind, "id": own if isinstance(own, str) and own else made}
     if kind == "message" and isinstance(text := item.get("content"), str):
         said = item.get("role") == "assistant"
         part = (

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.apis.openai.item_references import ANSWERED, GIVEN, ReferencedItems
 from msx_frontend.store.store import Store
 from tests.frontend.apis.openai.test_kept_responses import ask, get, speaker
 from tests.loops import run
@@ -77,6 +78,24 @@ def test_an_item_that_is_not_there_is_named(store: Store) -> None:
         assert error["message"].startswith("input[0].id: expected the id of an item")
 
     run(test())
+
+
+@pytest.mark.parametrize("id", [5, [1], {}])
+def test_an_item_of_a_client_whose_id_is_no_text(store: Store, id: Any) -> None:
+    async def test() -> None:
+        one = speaker(store, "A1", "A2")
+        first = await ask(one, {"input": [{"role": "user", "content": "Q", "id": id}]})
+        (question,) = (await get(one, f"{first['id']}/input_items"))["data"]
+        await ask(one, {"input": named(question)})
+        assert one.asked[1].messages[0]["content"] == "Q"
+
+    run(test())
+
+
+def test_items_of_older_servers_may_have_any_id() -> None:
+    kept = {ANSWERED: b'{"output": []}', GIVEN: b'[{"id": [5]}, {"id": "msg_a_1", "role": "user"}]'}
+    found = ReferencedItems(lambda id, name: kept[name], 1000, "gone").resolve([{"id": "msg_a_1"}])
+    assert found == [{"id": "msg_a_1", "role": "user"}]
 
 
 def test_one_item_that_is_named_many_times_is_counted_each_time(store: Store) -> None:
