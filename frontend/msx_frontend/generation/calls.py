@@ -7,6 +7,7 @@ from msx_core.generation import Capabilities, MessageDelta, ParseOptions
 from msx_core.reasoning import FORMATS as REASONING
 from msx_core.tool_calls import DEFAULT, WHOLE, ToolCallFormat
 from msx_core.tool_calls import FORMATS as TOOL_CALLS
+from msx_core.tool_calls.json_call import decoded
 from msx_core.tool_calls.json_calls import JsonCalls
 from msx_core.tool_calls.parts import CallNumbers, Part, Reasoning, ToolCall, ToolCallReader, call_id
 from msx_frontend.generation.tools import Tools
@@ -62,6 +63,12 @@ def parse_options(tools: Tools, offered: Capabilities, *, reasoning: bool | None
 def parts_of(reader: ToolCallReader, text: str, message: MessageDelta | None) -> Iterable[Part]:
     """The parts of a text's growth, of which the handler has made `message` where it parses by itself."""
     return reader.feed(text) if message is None else _parsed(reader, message)
+
+
+def arguments_of(call: ToolCall) -> dict[str, Any]:
+    """The arguments of a whole call; {} for those that a limit cut short, and for what is no object."""
+    found = decoded(call.arguments)
+    return found if isinstance(found, dict) else {}
 
 
 def _parsed(reader: ToolCallReader, message: MessageDelta) -> Iterator[Part]:

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from msx_core import service_errors
+from msx_core.failures import MAX_SUMMARY, shortened
 from msx_core.generation import ContextLengthExceeded
 from msx_core.service_errors import BadRequest, HandlerFailed, ModelNotFound, ServiceError, ServiceUnavailable
 from msx_frontend import management_errors
@@ -34,8 +35,10 @@ DO_NOT_RETRY = ("x-should-retry", "false")
 
 
 class WrongParameter(BadRequest):
+    """The text may quote what the client sent: the middle of a long one is left out."""
+
     def __init__(self, name: str, text: str) -> None:
-        super().__init__(f"{name}: {text}")
+        super().__init__(shortened(f"{name}: {text}", MAX_SUMMARY))
 
 
 class AnswersTooLarge(BadRequest):

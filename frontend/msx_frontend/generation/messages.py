@@ -97,4 +97,6 @@ def _call(place: str, call: Any) -> dict[str, Any]:
             arguments = msgspec.json.decode(arguments or "{}")
         except msgspec.DecodeError as error:
             raise WrongParameter(f"{place}.function.arguments", f"expected a text of JSON: {error}") from None
+        except RecursionError:
+            raise WrongParameter(f"{place}.function.arguments", "its JSON is nested too deeply") from None
     return {**call, "type": "function", "function": {**function, "arguments": arguments}}

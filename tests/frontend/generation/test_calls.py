@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from msx_core.tool_calls.parts import ToolCall, ToolCallReader
-from msx_frontend.generation.calls import format_of, keeps_special, parse_options, reader_of
+from msx_frontend.generation.calls import arguments_of, format_of, keeps_special, parse_options, reader_of
 from msx_frontend.generation.tools import Tools, tools_of
 from msx_sdk.generation import Capabilities, ParseOptions
 from tests.core.tool_calls.reading import read
@@ -121,3 +123,8 @@ def test_which_requests_a_handler_parses() -> None:
     assert parse_options(tools("none"), calls) is None
     assert parse_options(tools("required"), calls) is None
     assert parse_options(tools(), Capabilities()) is None
+
+
+@pytest.mark.parametrize("text", ["", '{"a": ', "5", "[" * 10_000])
+def test_arguments_that_are_no_object(text: str) -> None:
+    assert arguments_of(ToolCall(0, text, "c", "f")) == {}

@@ -72,6 +72,13 @@ def test_a_handlers_parameter_is_named(message: str, parameter: str | None) -> N
     assert openai_failure(HandlerFailed(503, message)).body["error"]["param"] is None
 
 
+def test_a_value_that_is_quoted_is_cut() -> None:
+    """The reply to a request of some megabytes has not as many."""
+    error = WrongParameter("messages[0].role", f"expected user, not {'x' * 300_000!r}")
+    assert error.message.startswith("messages[0].role: expected user, not 'xxx")
+    assert len(error.message) < 3_000
+
+
 def test_tgi_has_names_of_its_own() -> None:
     assert tgi_failure(HandlerFailed(400, "max_tokens: at most 7: no")).body["error"] == (
         "Input validation error: `max_new_tokens`: at most 7: no"

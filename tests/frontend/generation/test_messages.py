@@ -54,6 +54,10 @@ def test_arguments_become_objects() -> None:
             {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]},
             "messages[0].tool_calls[0].function.arguments: expected a text of JSON: ",
         ),
+        (
+            {"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": "[" * 10_000}}]},
+            "messages[0].tool_calls[0].function.arguments: its JSON is nested too deeply",
+        ),
     ],
 )
 def test_a_wrong_message_is_named(message: dict[str, Any], text: str) -> None:

@@ -5,10 +5,9 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from msx_core.generation import FinishReason, Usage
 from msx_core.tool_calls.parts import Part, Reasoning, ToolCall
+from msx_frontend.generation.calls import arguments_of
 from msx_frontend.generation.replies import EventsOfText, event
 from msx_frontend.generation.written_message import Message
 
@@ -24,16 +23,7 @@ def blocks_of(message: Message) -> Iterator[dict[str, Any]]:
     if message.content:
         yield {"type": "text", "text": message.content}
     for call in message.calls:
-        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": _object(call.arguments)}
-
-
-def _object(arguments: str) -> dict[str, Any]:
-    """The arguments of a call; {} for those that a limit cut short."""
-    try:
-        found = msgspec.json.decode(arguments)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        yield {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments_of(call)}
 
 
 def usage_of(usage: Usage) -> dict[str, int]:

@@ -10,7 +10,7 @@ from msx_core.generation import FinishReason
 from msx_core.rfc3339 import rfc3339
 from msx_core.service_errors import ServiceError
 from msx_core.tool_calls.parts import Reasoning, ToolCall, ToolCallReader
-from msx_frontend.generation.calls import parts_of
+from msx_frontend.generation.calls import arguments_of, parts_of
 from msx_frontend.generation.errors import ollama_failure
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.replies import StreamedTextReply
@@ -44,11 +44,8 @@ def generate_part(content: str, thinking: str, calls: list[ToolCall]) -> dict[st
 
 
 def _call(call: ToolCall) -> dict[str, Any]:
-    try:
-        arguments = msgspec.json.decode(call.arguments or "{}")
-    except msgspec.DecodeError:  # cut short by a limit
-        arguments = {}
-    return {"id": call.id, "function": {"index": call.number, "name": call.name, "arguments": arguments}}
+    function = {"index": call.number, "name": call.name, "arguments": arguments_of(call)}
+    return {"id": call.id, "function": function}
 
 
 class Durations:
