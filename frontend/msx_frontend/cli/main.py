@@ -167,11 +167,17 @@ def _completed(ctx: click.Context, argument: click.Parameter, incomplete: str) -
     metavar="SECONDS",
     help="The longest time that --wait waits.",
 )
-@click.option("--host", metavar="HOST", help="Of a PATH that is served as it is: where it listens. Default: 127.0.0.1.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="Of a PATH that is served as it is: where it listens. Default: the addresses of config.properties, else "
+    "127.0.0.1.",
+)
 @click.option(
     "--port",
     type=click.IntRange(0, 65533),
-    help="Of a PATH: the inference port, before those of management and metrics; 0 for free ones. Default: 8080.",
+    help="Of a PATH: the inference port, before those of management and metrics; 0 for free ones. Default: those of "
+    "config.properties, else 8080.",
 )
 @click.option("--weights", type=PATH, help="Of a PATH that is the Python file of a network or a handler: its weights.")
 @click.option("--workers", type=click.IntRange(0), help="Of a PATH: the number of workers.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from msx_core.mindir import MindIRSignature, TensorSpec
@@ -68,3 +70,30 @@ def test_what_nobody_can_make_is_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inputs: tuple[TensorSpec, ...]
 ) -> None:
     assert "--data-binary @FILE" in line_for(monkeypatch, tmp_path, *inputs)
+
+
+def test_a_key_file_with_an_odd_name(tmp_path: Path) -> None:
+    file = tmp_path / 'it\'s $HOME "here".json'
+    file.write_text('{"inference": {"key": "secret"}}')
+    line = curl(msgspec.structs.replace(info(tmp_path), key_file=str(file)), "m", tmp_path / "handler.py")
+    assert "Authorization: Bearer secret" in arguments_of(line, tmp_path)
+
+
+def test_sockets(tmp_path: Path) -> None:
+    there = {"inference": f"unix:{tmp_path}/a b.sock", "management": f"unix:{tmp_path}/m.sock"}
+    server = msgspec.structs.replace(info(tmp_path), key_file=None, **there)
+    given = arguments_of(curl(server, "m", tmp_path / "handler.py"), tmp_path)
+    assert given[:2] == ["--unix-socket", f"{tmp_path}/a b.sock"]
+    assert given[-1] == "http://localhost/predictions/m"
+    text = banner.banner(server, "m", tmp_path / "handler.py", "a handler")
+    assert f"manage    http://localhost/models/m by the socket {tmp_path}/m.sock" in text
+    assert f"console   not for a browser: {tmp_path}/m.sock is a Unix socket" in text
+
+
+def arguments_of(line: str, folder: Path) -> list[str]:
+    """Run by the shell, with a curl that prints its arguments."""
+    (folder / "curl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (folder / "curl").chmod(0o755)
+    path = f"{folder}:{Path(sys.executable).parent}:/usr/bin:/bin"
+    done = subprocess.run(["sh", "-c", line], env={"PATH": path}, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()

@@ -67,3 +67,26 @@ def test_set_beats_both(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_read_as_one(tmp_path: Path) -> None:
     with pytest.raises(ServerConfigError, match="inference_address"):
         chosen(tmp_path, "inference_address=nowhere:::\n")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["127.0.0.1:9000", "http://127.0.0.1", "unix:/run/msx.sock", "user@host", "host/path", "host?", "[::1", "", "::1]"],
+)
+def test_a_host_with_more_than_a_host(tmp_path: Path, host: str) -> None:
+    with pytest.raises(ServerConfigError, match=r"^--host: "):
+        chosen(tmp_path, host=host)
+
+
+@pytest.mark.parametrize(
+    ("host", "listens"),
+    [
+        ("localhost", "localhost"),
+        ("GPU-3.example", "GPU-3.example"),
+        ("0.0.0.0", "0.0.0.0"),
+        ("[::1]", "[::1]"),
+        ("fe80::1%eth0", "[fe80::1%eth0]"),
+    ],
+)
+def test_hosts(tmp_path: Path, host: str, listens: str) -> None:
+    assert chosen(tmp_path, host=host)["inference_address"] == f"http://{listens}:8080"

@@ -6,12 +6,13 @@ import json
 import shlex
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msx_core.file_kinds import GGUF
 from msx_core.mindir import TensorSpec, read_signature
 from msx_frontend.archives.guess import MINDIR, mindirs_in
 from msx_frontend.models.schemas.tensor_examples import example_shape, example_value
+from msx_net.listening.address import Address
 
 if TYPE_CHECKING:
     from msx_frontend.assembly.info import InstanceInfo
@@ -20,16 +21,38 @@ LARGEST_EXAMPLE = 64
 """Values of an example that stands in the line; a larger one is made by a command before it."""
 MOST_VALUES = 1_000_000
 """Values of an example; above it the user is told of a file."""
+SOCKETS_URL = "http://localhost"
+"""The beginning of URLs by a Unix socket, which only have to name some host."""
+
+
+class Way(NamedTuple):
+    """How a client on this machine reaches a listener: the beginning of its URLs, and the Unix socket, if it is one."""
+
+    url: str
+    socket: str = ""
+
+    @classmethod
+    def to(cls, listener: str) -> Way:
+        address = Address.parse(listener)
+        return cls(SOCKETS_URL, address.path) if address.is_unix else cls(listener)
+
+    def shown(self, path: str) -> str:
+        return f"{self.url}{path}" + (f" by the socket {self.socket}" if self.socket else "")
+
+    def page(self, path: str) -> str:
+        """The same for a browser."""
+        return f"not for a browser: {self.socket} is a Unix socket" if self.socket else f"{self.url}{path}"
 
 
 def banner(info: InstanceInfo, name: str, path: Path, served: str) -> str:
     """`served`: what is served, and what it was taken for."""
+    inference, management = Way.to(info.inference), Way.to(info.management)
     lines = {
         "model": f"{name}: {served}",
-        "predict": f"{info.inference}/predictions/{name}",
-        "manage": f"{info.management}/models/{name}",
-        "try it": f"{info.inference}/playground#/predict/{name}",
-        "console": f"{info.management}/console",
+        "predict": inference.shown(f"/predictions/{name}"),
+        "manage": management.shown(f"/models/{name}"),
+        "try it": inference.page(f"/playground#/predict/{name}"),
+        "console": management.page("/console"),
         "keys": info.key_file or "off",
     }
     shown = "\n".join(f"  {title:<8}  {text}" for title, text in lines.items())
@@ -38,10 +61,16 @@ def banner(info: InstanceInfo, name: str, path: Path, served: str) -> str:
 
 def curl(info: InstanceInfo, name: str, path: Path) -> str:
     """A line for the shell; the key is read from its file."""
-    read = f'python3 -c \'import json; print(json.load(open("{info.key_file}"))["inference"]["key"])\''
-    key = f'-H "Authorization: Bearer $({read})" ' if info.key_file else ""
+    way = Way.to(info.inference)
+    socket = f"--unix-socket {shlex.quote(way.socket)} " if way.socket else ""
+    key = f'-H "Authorization: Bearer $({_key_reader(info.key_file)})" ' if info.key_file else ""
     made, body = _body(path)
-    return f"{made}curl {key}{body} {info.inference}/predictions/{name}"
+    return f"{made}curl {socket}{key}{body} {way.url}/predictions/{name}"
+
+
+def _key_reader(file: str) -> str:
+    source = f'import json; print(json.load(open({json.dumps(file)}))["inference"]["key"])'
+    return f"python3 -c {shlex.quote(source)}"
 
 
 def _body(path: Path) -> tuple[str, str]:

@@ -16,12 +16,14 @@ import click
 from msx_archiver.errors import ArchiveError
 from msx_core.service_errors import ServiceError
 from msx_core.start_errors import StartError
+from msx_core.values import show
 from msx_frontend.archives.guess import name_of
 from msx_frontend.archives.model_folder import made_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.banner import banner
 from msx_frontend.cli.serve.file_watch import FileWatch
 from msx_frontend.config.load import load_settings
+from msx_frontend.config.server_config import ServerConfigError
 from msx_frontend.visible import visible
 from msx_net.listening.address import Address
 
@@ -99,8 +101,8 @@ class Session:
         )
 
     def _addresses(self) -> dict[str, str]:
-        """Three ports in a row, or free ones; gRPC has free ones."""
-        host = (self._serving.host or DEFAULT_HOST).strip("[]")
+        """Three ports in a row, or free ones; gRPC has free ones. Raises ServerConfigError."""
+        host = DEFAULT_HOST if self._serving.host is None else _host(self._serving.host)
         port = DEFAULT_PORT if self._serving.port is None else self._serving.port
         names = ("inference_address", "management_address", "metrics_address")
         found = {name: str(Address("http", host, port + more if port else 0)) for more, name in enumerate(names)}
@@ -169,6 +171,24 @@ class Session:
             return False
         click.echo(f"{self.name} is ready.")
         return True
+
+
+def _host(given: str) -> str:
+    """Raises ServerConfigError for the value of --host that has more than a host."""
+    host = given[1:-1] if given.startswith("[") and given.endswith("]") else given
+    if not _is_host(host):
+        raise ServerConfigError(
+            f"--host: {show(given)} is not the name or IP address of a host; --port says the port, and "
+            "--set inference_address=unix:/path a Unix socket"
+        )
+    return host
+
+
+def _is_host(text: str) -> bool:
+    try:
+        return Address.parse(str(Address("http", text))) == Address("http", text.lower())
+    except ValueError:
+        return False
 
 
 def _tell_traceback(version: ModelVersion) -> None:
