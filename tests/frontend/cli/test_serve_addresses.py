@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 from typing import Any
 
@@ -90,3 +91,11 @@ def test_a_host_with_more_than_a_host(tmp_path: Path, host: str) -> None:
 )
 def test_hosts(tmp_path: Path, host: str, listens: str) -> None:
     assert chosen(tmp_path, host=host)["inference_address"] == f"http://{listens}:8080"
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    """The server would find it empty, and have the defaults."""
+    os.mkfifo(pipe := tmp_path / "pipe")
+    given = dataclasses.replace(options(ts_config=pipe), env={})
+    with pytest.raises(ServerConfigError, match="is a pipe"):
+        Session(Serving(tmp_path / "answers.py"), tmp_path).options(given)

@@ -22,7 +22,7 @@ from msx_frontend.archives.model_folder import made_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.serve.banner import banner
 from msx_frontend.cli.serve.file_watch import FileWatch
-from msx_frontend.config.load import load_settings
+from msx_frontend.config.load import configuration_file, load_settings
 from msx_frontend.config.server_config import ServerConfigError
 from msx_frontend.visible import visible
 from msx_net.listening.address import Address
@@ -84,6 +84,9 @@ class Session:
     def options(self, given: Options) -> Options:
         """Options beside the flags that the user has given: --set beats what is chosen here, and so do addresses of the
         configuration's file without --host and --port. Raises ServerConfigError."""
+        file = configuration_file(given.ts_config, given.env)
+        if file is not None and file.is_fifo():
+            raise ServerConfigError(f"{file}: is a pipe, which can be read once, but is read again: write it to a file")
         own = replace(given, model_store=self._store)
         chosen = self._addresses()
         if self._serving.host is None and self._serving.port is None:
