@@ -20,7 +20,8 @@ _FOR_DEVELOPERS = re.compile(r"\n(-{20,}\n- |At:\n  )")
 code."""
 
 _NO_MEMORY = re.compile(
-    r"out of memory|memory (isn't|is not) enough|alloc(ate)? (device )?memory failed|malloc device memory failed",
+    r"out of memory|memory (pool )?(isn't|is not|not) enough|\bm?alloc(ate)? ([a-z]+ ){0,4}mem(ory)?( block)? failed"
+    r"|memory m?alloc failed|failed to m?alloc(ate)? ([a-z]+ ){0,4}memory",
     re.IGNORECASE,
 )
 """The words of MindSpore 2.10's executors and memory pools, and of CANN and torch."""
