@@ -76,7 +76,7 @@ def commands(processes: Sequence[psutil.Process]) -> list[tuple[psutil.Process, 
 
 
 def supervisor(server: RunningServer) -> psutil.Process:
-    own = psutil.Process(server.process.pid)
+    own = first_of(server.process)
     below = commands([own, *own.children(recursive=True)])
     names = (" msx_frontend.supervision ", " msx_frontend.cli.main ")
     return next(one for one, command in below if any(name in command for name in names))
