@@ -12,6 +12,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
@@ -70,7 +71,9 @@ def started(folder: Path, python: Path) -> RunningServer:
 
 
 def version_of(server: RunningServer) -> str:
-    return str(server.inference.get("/v2").json()["version"])
+    """Asked on a new connection: what comes on those that were kept, the server before answers."""
+    with httpx.Client(base_url=server.inference.base_url, headers=server.inference.headers) as client:
+        return str(client.get("/v2").json()["version"])
 
 
 def python_of(server: RunningServer) -> str:
