@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from msx_frontend.config.load import HERE, GivenSettings, load_settings
+from msx_frontend.config.properties import PropertiesError, read_file
 
 
 def last_settings(fd: int, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> GivenSettings:
@@ -26,6 +27,6 @@ def last_settings(fd: int, cli: Mapping[str, Any], ts_config: Path | None, env: 
 def _content(file: Path | None) -> bytes | None:
     """Content of the file as it is now, or of none; None where it cannot be read."""
     try:
-        return b"" if file is None else file.read_bytes()
-    except OSError:
+        return b"" if file is None else read_file(file)
+    except PropertiesError:
         return None
