@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.spawn import spawn
 from msx_frontend.supervision.wire import Message, close_all
@@ -73,6 +74,7 @@ class Children:
         line, end = socket.socketpair()
         try:
             with end:
+                check_room(descriptors)
                 options = [*zip(message["options"], inherited, strict=True), (LINE, end.fileno())]
                 process = spawn(message["command"], options, stdout, stderr, message["env"], message["work_dir"])
         except BaseException:

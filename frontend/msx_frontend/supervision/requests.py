@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from msx_frontend.supervision.children import Children
-from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
-from msx_frontend.supervision.program import Program, is_overwritten, program
+from msx_frontend.supervision.program import Program, is_overwritten
 from msx_frontend.supervision.wire import OLDEST, VERSION, Message, close_all
 
 
@@ -48,12 +47,17 @@ class SupervisorRequests:
     """One method for each request, by its name. Each takes milliseconds, and is answered before the next one."""
 
     def __init__(
-        self, children: Children, sockets: KeptSockets, events: FrontendEvents, descriptors: int | None = None
+        self,
+        children: Children,
+        sockets: KeptSockets,
+        events: FrontendEvents,
+        own: Program,
+        descriptors: int | None = None,
     ) -> None:
-        """`descriptors`: soft limit that frontends have; None: that with which they start."""
+        """`own`: program of the supervisor. `descriptors`: soft limit that frontends have; None: that with which they
+        start."""
         self._children, self._sockets, self._events = children, sockets, events
-        self._descriptors = descriptors
-        self._program = program()
+        self._program, self._descriptors = own, descriptors
 
     def answer(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply | None:
         """An error is answered with its number and text; it is the frontend's to say what follows. None: later."""
@@ -97,11 +101,6 @@ class SupervisorRequests:
         return Reply({"followed": self._events.serving() is not None}, [line.detach()], given=True)
 
     def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
-        try:
-            check_room(descriptors)
-        except OSError:
-            close_all(descriptors)
-            raise
         return {"pid": self._children.start(message, descriptors, frontend)}
 
     def on_release(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:

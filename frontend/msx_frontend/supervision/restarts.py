@@ -54,8 +54,9 @@ class Restarts:
     @property
     def seconds_to_proof(self) -> float | None:
         """Until it has; None: it has, or does not answer."""
-        left = PROVEN if self._started is None else self._started + PROVEN - self._clock()
-        return left if self._started is not None and left > 0 else None
+        if self._started is None or self.is_proven:
+            return None
+        return max(self._started + PROVEN - self._clock(), 0.0)
 
     @property
     def is_due(self) -> bool:

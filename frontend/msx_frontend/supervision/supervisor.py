@@ -43,11 +43,10 @@ class FrontendSupervisor:
     ) -> None:
         """`descriptors`: soft limit that frontends have. `grown`: its process has read more than a supervisor needs."""
         children, sockets, self.replacement = Children(), KeptSockets(), replacement
-        self._restarts, self._grown = restarts, grown
+        self._program, self._restarts, self._grown = program(), restarts, grown
         self._succession = Succession(command, restarts, children, sockets)
-        self._requests = SupervisorRequests(children, sockets, self._succession, descriptors)
+        self._requests = SupervisorRequests(children, sockets, self._succession, self._program, descriptors)
         self._state = SupervisorState(self._succession, children, sockets, restarts)
-        self._program = program()
         self._wake = _signals()
 
     def go_on(self, passed: Passed, refused: str) -> None:

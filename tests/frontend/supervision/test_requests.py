@@ -45,7 +45,7 @@ class Bench:
         self.children, self.sockets, self.kept_for = Children(), KeptSockets(), list[float | None]()
         self.config: str | None = None
         self.running: FrontendProcess | None = None
-        self._requests = SupervisorRequests(self.children, self.sockets, self)
+        self._requests = SupervisorRequests(self.children, self.sockets, self, program())
         self._ends: list[socket.socket] = []
         self.frontend = FrontendProcess.__new__(FrontendProcess)
         self.handed_over_by: tuple[float, list[str]] | None = None
