@@ -33,6 +33,9 @@ GRPC_TRANSPORTS = {"own": "", "grpcio": "grpc_transport=grpcio\n"}
 
 WATCHDOG = 120.0
 """Seconds after which a test that waits for something is stuck."""
+NO_SURPLUS = httpx.Limits()
+"""Keep all connections. Among several threads, one that closes an idle connection which is more than may be kept closes
+it also where another thread is just about to use it (httpcore 1.0): "Bad file descriptor"."""
 
 
 def pack_service(
@@ -165,7 +168,7 @@ def client_of(address: str, key: str | None = None, certificate: str | None = No
     if address.startswith("unix:"):
         transport = httpx.HTTPTransport(uds=address.removeprefix("unix:"))
         return httpx.Client(base_url="http://localhost", headers=headers, timeout=WATCHDOG, transport=transport)
-    return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG, verify=verify)
+    return httpx.Client(base_url=address, headers=headers, timeout=WATCHDOG, verify=verify, limits=NO_SURPLUS)
 
 
 @cache
