@@ -16,18 +16,19 @@ WIDTH = 0.02
 """Width of the 95 % interval of a median ratio at which no further round is needed."""
 
 
-def settling_rounds(name: str, planned: int, pairs: Callable[[], Sequence[Pair]]) -> Iterator[int]:
-    """Yield the numbers of the rounds: `planned` of them, and more while the ratios of `pairs` are not settled."""
+def settling_rounds(name: str, planned: int, pairs: Callable[[], Sequence[Pair]], most: int = MOST) -> Iterator[int]:
+    """Yield the numbers of the rounds: `planned` of them, and more, up to `most`, while the ratios of `pairs` are not
+    settled."""
     number = 0
-    while number < planned or not settled(number, pairs()):
+    while number < planned or not settled(number, pairs(), most):
         yield number
         number += 1
         progress(f"{name}: round {number}")
 
 
-def settled(played: int, pairs: Sequence[Pair]) -> bool:
-    """Say whether no ratio needs a further round; MOST rounds are the end in any case."""
-    if not pairs or played >= MOST:
+def settled(played: int, pairs: Sequence[Pair], most: int = MOST) -> bool:
+    """Say whether no ratio needs a further round; `most` rounds are the end in any case."""
+    if not pairs or played >= most:
         return True
     return played >= LEAST and all(pair.interval().width <= WIDTH for pair in pairs)
 

@@ -30,6 +30,8 @@ FIRST_ANSWER, FRONTEND, WORKER, SUPERVISOR = 1.5, 80.0, 45.0, 20.0
 """Targets: s, MB, MB, MB (10^6 bytes)."""
 RATIO = 5.0
 """TorchServe takes at least so many times as long."""
+MOST = 500
+"""Rounds beside another server: a start takes a second, and one differs from the next by a tenth."""
 HELPS = 20
 """Times that each command is asked for its help."""
 
@@ -39,8 +41,8 @@ HELPS = 20
     "--runs",
     default=5,
     type=click.IntRange(1),
-    help="Counted ones; one before them warms the disk cache. With --before at least 10, and more, up to 60, until the "
-    "interval of the ratio is narrow.",
+    help="Counted ones; one before them warms the disk cache. With --before at least 10, and more, up to "
+    f"{MOST}, until the interval of the ratio is narrow.",
 )
 @click.option("--requests", default=1000, type=click.IntRange(1), help="Before memory is read.")
 @click.option("--connections", default=32, type=click.IntRange(1), help="Connections of these requests.")
@@ -75,7 +77,7 @@ def main(
         run(program=before)
     theirs.run()
     progress("start: warm-up")
-    for number in settling_rounds("start", runs, lambda: _starts(counted, earlier)):
+    for number in settling_rounds("start", runs, lambda: _starts(counted, earlier), MOST):
         sides = [(counted, None), *([(earlier, before)] if before is not None else [])]
         for runs_of, program in rotated(sides, number):
             runs_of.append(run(program=program))

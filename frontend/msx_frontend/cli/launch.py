@@ -21,7 +21,7 @@ from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.first_process import become_parent, is_first_process
 from msx_frontend.cli.process_env import prepare_process
 from msx_frontend.supervision.client import SupervisorError
-from msx_frontend.supervision.fork import fork_frontend
+from msx_frontend.supervision.fork import FORK_FIRST, fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import COMMAND, CONFIG_FD, FRONTEND_FD
 from msx_frontend.supervision.module_command import module_command
@@ -161,11 +161,12 @@ def run_in_background(options: Options) -> int:
         click.echo(str(error), err=True)
         return 1
     _tell(settings)
+    first = FORK_FIRST if settings.config.supervisor and not lacks() else ""
     read, write = os.pipe()
     env = {**options.env, READY_FD: str(write), LOG_FILE: str(log_file)}
     with log_file.open("ab") as log, handed_on(settings.config.console) as (console, told):
         child = subprocess.Popen(
-            [*module_command(sys.executable, COMMAND), *options.argv, "--foreground"],
+            [*module_command(sys.executable, COMMAND, first=first), *options.argv, "--foreground"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -8,10 +8,22 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, FrontendProcess
 from msx_frontend.supervision.handled import HANDLED
 from msx_frontend.supervision.process import InheritedProcess
 from msx_frontend.supervision.wire import close_all
+
+FORK_FIRST = f"from {__name__} import fork_first; fork_first()"
+"""Statement that a server in the background begins with, where it has a supervisor (`module_command`)."""
+
+
+def fork_first() -> None:
+    """Fork before this process has read anything: each page that it shares with the frontend is copied when that one
+    writes to it, and a start waits for it."""
+    ready = os.environ.pop(READY_FD)  # frontends after this one have no command that waits
+    fork_frontend(sys.argv[2:], given=[int(ready)])
+    os.environ[READY_FD] = ready
 
 
 def fork_frontend(arguments: Sequence[str], *, given: Sequence[int] = ()) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 import uvloop
 
 from msx_frontend.cli import launch
-from msx_frontend.cli.launch import run_in_foreground
+from msx_frontend.cli.launch import run_in_background, run_in_foreground
 from msx_frontend.config.load import GivenSettings
 from msx_frontend.supervision import needed
+from msx_frontend.supervision.fork import FORK_FIRST
 from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.wire import close_all
 from tests.frontend.config.test_set_flags import options
@@ -94,6 +96,22 @@ def test_a_supervisor_is_usual(
     with pytest.raises(Became):
         run_in_foreground(options(*filter(None, [key]), model_store=tmp_path, argv=["--start"]))
     assert parents == [["--foreground", "--start"]]
+
+
+@pytest.mark.parametrize("key", ["", "supervisor=false"])
+def test_a_server_in_the_background_forks_first(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command that starts it has read whether it has a supervisor."""
+    commands: list[Sequence[str]] = []
+
+    def started(command: Sequence[str], **more: Any) -> None:
+        commands.append(command)
+        raise Became
+
+    monkeypatch.setattr(subprocess, "Popen", started)
+    with pytest.raises(Became):
+        run_in_background(options(*filter(None, [key]), model_store=tmp_path, argv=["--start"]))
+    assert [FORK_FIRST in command[2] for command in commands] == [not key]
+    assert commands[0][3:] == ["msx_frontend.cli.main", "--start", "--foreground"]
 
 
 def test_process_1_without_a_supervisor_becomes_another_small_parent(

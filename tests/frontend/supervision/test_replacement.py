@@ -17,6 +17,7 @@ import pytest
 from msx_frontend.supervision import __main__ as main_module
 from msx_frontend.supervision import state as module
 from msx_frontend.supervision.children import Child, Children
+from msx_frontend.supervision.fork import FORK_FIRST
 from msx_frontend.supervision.frontend_command import FrontendCommand
 from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.handled import HANDLED
@@ -261,6 +262,37 @@ read, write = os.pipe()
 fork_frontend([], given=[write])
 os.write(write, b"told")
 """
+
+FORKS_FIRST = """
+import os
+import sys
+from msx_frontend.supervision import supervisor
+
+class Ended:
+    def run(self, first):
+        first.process.wait()
+        return 5 if os.read(read, 9) == b"told" and not os.read(read, 1) and "MSX_READY_FD" not in os.environ else 1
+
+def made_supervisor(arguments, grown):
+    assert arguments == ["--start", "--foreground"]
+    return Ended()
+
+supervisor.made_supervisor = made_supervisor
+read, write = os.pipe()
+os.environ["MSX_READY_FD"] = str(write)
+sys.argv = ["-c", "msx_frontend.cli.main", "--start", "--foreground"]
+"""
+TOLD = """
+assert "click" not in sys.modules
+os.write(int(os.environ["MSX_READY_FD"]), b"told")
+"""
+
+
+def test_a_server_in_the_background_forks_before_it_reads_anything() -> None:
+    """Its first frontend has the pipe of the command that waits, and the others know nothing of it."""
+    program = f"{FORKS_FIRST}{FORK_FIRST}{TOLD}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (5, "")
 
 
 def test_signals_wait_for_a_supervisor_that_begins() -> None:
