@@ -2,13 +2,13 @@
 
 import contextlib
 import os
-import signal
 import socket
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.process import ChildProcess
+from msx_frontend.supervision.session import end_session
 from msx_frontend.supervision.spawn import spawn
 from msx_frontend.supervision.wire import Message, close_all
 
@@ -48,8 +48,7 @@ class Child:
     def end(self) -> int:
         """Kill it with all processes of its session, and reap it. Returns its exit code."""
         if self.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.process.pid, signal.SIGKILL)
+            end_session(self.process.pid)
         return self.reap()
 
     def reap(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any
 
 import psutil
 
+from msx_frontend.supervision.session import end_session
 from msx_frontend.worker_modules import WORKER
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
@@ -29,7 +30,7 @@ from msx_protocol import Load
 SHARED_EVERY = 5.0
 """Seconds between two looks at what the processes of a rank share."""
 LAST_LOOK = 0.25
-"""Seconds for the last look, after the end of a rank: what it has started lives no longer."""
+"""Seconds for the last look, when a rank ends or is killed: it and what it has started live no longer."""
 
 
 NoteOf = Callable[[SegmentSocket | None], Mapping[str, Any]]
@@ -121,6 +122,8 @@ class LocalRank:
         self.segments = segments
         self._allowance = allowance
         self._handed_over = False
+        self._shared = set[Path]()
+        self._end: asyncio.Task[set[Path]] | None = None
         self.ended: asyncio.Future[ExitStatus] = asyncio.get_running_loop().create_future()
         self._watch = asyncio.create_task(self._watch_end(), name=f"watch-{self.pid}")
 
@@ -132,10 +135,14 @@ class LocalRank:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL to the worker and to all processes of its session."""
+        """Stop the worker at once; kill it and all processes of its session after a last look at what they share."""
         if self._exists:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self.pid, signal.SIGKILL)
+            self._signal(signal.SIGSTOP)
+            self._ending()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(self.pid, number)
 
     def hand_over(self) -> None:
         """See `RankHandsOver`."""
@@ -172,23 +179,34 @@ class LocalRank:
         return not (self._process.reaped or self._handed_over)
 
     async def _watch_end(self) -> None:
-        shared = await self._shared_until_end()
-        last = asyncio.create_task(asyncio.to_thread(noted, self.pid, shared))
-        await asyncio.wait({last}, timeout=LAST_LOOK)
-        self.kill()  # before it is reaped, while its process group cannot be another one's
+        await self._look_until_end()
+        left = await self._ending()  # before it is reaped, while its session cannot be another one's
         self.ended.set_result(ExitStatus(code=self._process.reap()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
-        await asyncio.to_thread(remove, await last)
+        await asyncio.to_thread(remove, left)
 
-    async def _shared_until_end(self) -> set[Path]:
+    async def _look_until_end(self) -> None:
         """Wait for the end, and note meanwhile what nobody would remove after a kill."""
-        ending, shared = asyncio.ensure_future(_process_end(self.pid)), set[Path]()
+        ending = asyncio.ensure_future(_process_end(self.pid))
         try:
             while not (await asyncio.wait({ending}, timeout=SHARED_EVERY))[0]:
-                shared = await asyncio.to_thread(noted, self.pid, shared)
-            return shared
+                self._shared = await asyncio.to_thread(noted, self.pid, self._shared)
         finally:
             ending.cancel()
+
+    def _ending(self) -> asyncio.Task[set[Path]]:
+        """The end of all that it has started, which is one."""
+        if self._end is None:
+            self._end = asyncio.create_task(self._end_session(), name=f"end-{self.pid}")
+        return self._end
+
+    async def _end_session(self) -> set[Path]:
+        """Returns what may be left of shared memory."""
+        last = asyncio.create_task(asyncio.to_thread(noted, self.pid, self._shared))
+        await asyncio.wait({last}, timeout=LAST_LOOK)
+        self._signal(signal.SIGKILL)  # all threads may be busy
+        await asyncio.to_thread(end_session, self.pid)
+        return await last
 
 
 def _command(python: str, parent: int, descriptors: int | None) -> list[str]:

@@ -1,7 +1,7 @@
 """Shared memory that processes of a worker's session have named, and that nobody removes when all are killed.
 
-Python's multiprocessing has a process that removes it, the resource tracker, which is of the same session and killed
-with it.
+Python's multiprocessing has a process that removes its own, the resource tracker (`end_session` lets it do so), but it
+may be killed, too, and the collectives of engines have none.
 """
 
 import contextlib
@@ -9,6 +9,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from msx_frontend.supervision.session import processes_of
 
 PROC, SHARED = Path("/proc"), Path("/dev/shm")  # noqa: S108
 _NAMED = re.compile(r"(?:(?:psm_|sem\.mp-|nccl-)\w+|.+-cpushm_\d+)$")
@@ -19,7 +21,7 @@ _MAPPED = re.compile(r"(\d+) +/dev/shm/")
 
 def shared_files(session: int) -> set[Path]:
     """Files below /dev/shm that processes of the session map now, where it has several. Blocks for milliseconds."""
-    pids = [pid for pid in _pids() if _session_of(pid) == session]
+    pids = processes_of(session)
     mapped = {inode for pid in pids for inode in _mapped(pid)} if len(pids) > 1 else set()
     return {file for file, inode in _named() if inode in mapped} if mapped else set()
 
@@ -34,18 +36,6 @@ def remove(files: Iterable[Path]) -> None:
     for file in files:
         with contextlib.suppress(OSError):
             file.unlink()
-
-
-def _pids() -> Iterator[int]:
-    with contextlib.suppress(OSError):
-        yield from (int(name) for name in os.listdir(PROC) if name.isdecimal())
-
-
-def _session_of(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except OSError:  # it has ended meanwhile
-        return None
 
 
 def _named() -> Iterator[tuple[Path, int]]:

@@ -440,3 +440,21 @@ def test_shared_memory_goes_with_the_processes_that_named_it(
         assert not any(file.exists() for file in seen)
 
     on(SHARING, tmp_path, "asyncio", test)
+
+
+@pytest.mark.parametrize("how", ["the worker alone is killed", "the whole session is killed"])
+def test_shared_memory_that_was_just_made_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    """Nobody has looked since. The resource tracker knows it, and is given time to remove it."""
+    monkeypatch.setattr(local_rank, "noted", lambda session, before: set[Path]())
+
+    async def test(bench: Bench) -> None:
+        made = await asyncio.to_thread(shared_files.shared_files, bench.launched.pid)
+        assert len(made) == 2
+        if how == "the worker alone is killed":
+            os.kill(bench.launched.pid, signal.SIGKILL)
+        else:
+            bench.launched.kill()
+        await bench.rank.gone()
+        assert not any(file.exists() for file in made)
+
+    on(SHARING, tmp_path, "asyncio", test)

@@ -26,7 +26,7 @@ def test_what_multiprocessing_and_the_collectives_of_engines_name(
         )
     monkeypatch.setattr(shared_files, "PROC", tmp_path)
     monkeypatch.setattr(shared_files, "SHARED", shared)
-    monkeypatch.setattr(shared_files, "_session_of", lambda pid: 7)
+    monkeypatch.setattr(shared_files, "processes_of", lambda session: [7, 8])
     assert {file.name for file in shared_files.shared_files(7)} == set(NAMES) - {"another-programs"}
 
 

@@ -1,0 +1,66 @@
+"""The session of a worker: its own process, and all that it has started."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+TRACKER = b"from multiprocessing.resource_tracker import main"
+"""Command of the process with which Python's multiprocessing removes shared memory that was left: it knows each block
+from the moment in which it was made, and does so when the others have ended."""
+PATIENCE = 1.0
+"""Seconds for that."""
+PAUSE = 0.01
+"""Seconds between two looks."""
+
+
+def processes_of(session: int) -> list[int]:
+    """List them. Blocks for milliseconds."""
+    return [pid for pid in _pids() if _session_of(pid) == session]
+
+
+def end_session(session: int) -> None:
+    """Kill all its processes, before the first one is reaped: until then no other group has its number.
+
+    Blocks for PATIENCE at most, and for milliseconds where no shared memory was left.
+    """
+    over = time.monotonic() + PATIENCE
+    while _kill_all_but_trackers(session) and time.monotonic() < over:
+        time.sleep(PAUSE)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)
+
+
+def _kill_all_but_trackers(session: int) -> bool:
+    """Whether there are trackers."""
+    found = False
+    for pid in processes_of(session):
+        if TRACKER in _command_of(pid):
+            found = True
+        else:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+    return found
+
+
+def _pids() -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        yield from (int(name) for name in os.listdir(PROC) if name.isdecimal())
+
+
+def _session_of(pid: int) -> int | None:
+    try:
+        return os.getsid(pid)
+    except OSError:  # it has ended meanwhile
+        return None
+
+
+def _command_of(pid: int) -> bytes:
+    """Empty for one that has ended."""
+    try:
+        return (PROC / str(pid) / "cmdline").read_bytes()
+    except OSError:
+        return b""
