@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from msx_core.module_command import module_command
+
 ROOT = Path(__file__).parents[1]
 WORKER, COMMAND = "msx_backend.worker", "msx_frontend.cli.main"
 MODULES = {
@@ -75,7 +77,8 @@ class ForkingPopen(subprocess.Popen[Any]):
     ) -> None:
         """A method of Popen since Python 3.3: pipes are there, and what it starts is waited for by `pid`."""
         environment, start_new_session = dict(os.environ if env is None else env), more[11]
-        if preexec_fn is None and not shell and _can_fork([*args], environment):
+        args = _as_module([*args])
+        if preexec_fn is None and not shell and _can_fork(args, environment):
             stdin, _, _, stdout, _, stderr = more[:6]
             streams = [own if fd == -1 else fd for own, fd in enumerate((stdin, stdout, stderr))]
             request = [*args[2:], [*pass_fds], environment, os.fspath(cwd or os.getcwd()), start_new_session]
@@ -115,6 +118,13 @@ def run_forked(
 def use_interpreter(requests: socket.socket) -> None:
     """Fork servers and workers from the interpreter at the other end."""
     _interpreters.update(worker=requests, server=requests)
+
+
+def _as_module(args: list[Any]) -> list[Any]:
+    """A helper's command by `-m`: what is forked has no working folder in its path."""
+    helpers = (name for name in MODULES if MODULES[name] in ("hub", "sizing"))
+    written = next((module_command(sys.executable, name) for name in helpers if name in args), None)
+    return [sys.executable, "-m", *args[3:]] if written is not None and args[:4] == written else args
 
 
 def _can_fork(args: list[Any], env: Mapping[str, str]) -> bool:

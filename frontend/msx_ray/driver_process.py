@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from msx_core.module_command import module_command
 from msx_protocol import encode_frame
 from msx_protocol.channel import Channel
 from msx_protocol.message import WireMessage
@@ -100,7 +101,7 @@ class DriverProcess:
         """One driver, until it has ended; returns its exit code, and the last line that it has printed."""
         ours, theirs = socket.socketpair()
         closed = asyncio.Event()
-        command = [sys.executable, "-m", "msx_ray.driver", "--fd", str(theirs.fileno())]
+        command = [*module_command(sys.executable, "msx_ray.driver"), "--fd", str(theirs.fileno())]
         command += self._arguments
         process = self._process = subprocess.Popen(  # noqa: ASYNC220  # milliseconds, once
             command,

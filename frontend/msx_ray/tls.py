@@ -6,6 +6,7 @@ import socket
 import ssl
 import sys
 
+from msx_core.module_command import module_command
 from msx_ray.certificate import Identity, identity_of, pin_of
 
 KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_PROBES = 5, 3, 3
@@ -19,7 +20,7 @@ class PinError(ConnectionError):
 
 async def new_identity() -> Identity:
     """Raises OSError."""
-    command = [sys.executable, "-m", "msx_ray.certificate"]
+    command = module_command(sys.executable, "msx_ray.certificate")
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     pem, _ = await process.communicate()
     if process.returncode:

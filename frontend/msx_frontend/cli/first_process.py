@@ -13,26 +13,22 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from msx_core.module_command import module_command
 from msx_frontend.supervision.handled import HANDLED
-from msx_frontend.supervision.module_command import module_command
 
 HANDED_ON = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2})
 
-
 def is_first_process() -> bool:
     return os.getpid() == 1
-
 
 def begin() -> None:
     """Let signals wait that come before there is a parent that hands them on."""
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
 
-
 def become_parent(arguments: Sequence[str]) -> NoReturn:
     """Let this process, which has read the configuration, become the small parent. Raises OSError."""
     command = [*module_command(sys.executable, "msx_frontend.cli.first_process"), *arguments]
     os.execv(sys.executable, command)  # noqa: S606 - a list of arguments
-
 
 def run_below(arguments: Sequence[str]) -> int:
     """Run `msx-serve --foreground ARGUMENTS` in a session of its own, so that Ctrl-C reaches it once: through us.
@@ -51,7 +47,6 @@ def run_below(arguments: Sequence[str]) -> int:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(server, came)
 
-
 def _reaped(server: int) -> int | None:
     """Reap all children that have ended; returns the exit code of the server if it is one of them."""
     code = None
@@ -60,7 +55,6 @@ def _reaped(server: int) -> int | None:
             if ended[0] == server:
                 code = os.waitstatus_to_exitcode(ended[1])
     return 128 - code if code is not None and code < 0 else code
-
 
 if __name__ == "__main__":
     sys.exit(run_below(sys.argv[1:]))

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from msx_core.module_command import module_command
 from msx_core.start_errors import StartError
 from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.first_process import become_parent, is_first_process
@@ -24,7 +25,6 @@ from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.fork import FORK_FIRST, fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import COMMAND, CONFIG_FD, FRONTEND_FD
-from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.needed import lacks
 from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from msx_archiver.room import room
 from msx_archiver.room import why as why_not_written
 from msx_archiver.uses import Uses
+from msx_core.module_command import module_command
 from msx_frontend.environments.process import CommandFailed, run_command
 from msx_frontend.environments.requirements import Requirements
 from msx_frontend.management_errors import RequirementsFailed
@@ -143,7 +144,7 @@ class Build:
 
     async def _run(self, folder: Path, python: str, *module: str) -> None:
         """Run a module of `python` with arguments. The process ends when the server ends."""
-        command = [python, "-m", RUN_MODULE, str(os.getpid()), *module]
+        command = [*module_command(python, RUN_MODULE), str(os.getpid()), *module]
         env = {**self._env, "TMPDIR": str(folder / "tmp"), "PYTHONUNBUFFERED": "1"}
         await run_command(command, self._requirements.model_dir, env, self._tell)
 

@@ -7,8 +7,8 @@ import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 
+from msx_core.module_command import module_command
 from msx_frontend.supervision.handled import STOPPING
-from msx_frontend.supervision.module_command import module_command
 from msx_frontend.supervision.process import ChildProcess
 from msx_frontend.supervision.program import Program
 from msx_frontend.supervision.saying import follow_log

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 
-from msx_frontend.supervision.module_command import module_command
+from msx_core.module_command import module_command
 from msx_frontend.supervision.wire import Message
 
 MODULE = "msx_frontend.supervision"

@@ -21,6 +21,7 @@ from msx_core.chat_templates.messages import Message
 from msx_core.chat_templates.sandbox import environment, failure_of
 from msx_core.errors import InvalidInput
 from msx_core.generation.wire import decode, encode
+from msx_core.module_command import module_command
 
 CPU_SECONDS = 2
 """Seconds of processor time; the start takes a quarter of a second."""
@@ -67,7 +68,7 @@ def written_apart(template: str, values: dict[str, Any]) -> str:
     """Renders in a process of its own, within `SECONDS`. Raises InvalidInput."""
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__],
+            module_command(sys.executable, __name__),
             input=encode(RenderTask(template, values)),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -9,10 +9,12 @@ from typing import Any
 
 import httpx
 
+from msx_core.module_command import module_command
+
 from ._following import LogTail
 
 MANAGEMENT = "http://localhost:8081"
-PROGRAM = (sys.executable, "-m", "msx_frontend.cli.main")
+PROGRAM = tuple(module_command(sys.executable, "msx_frontend.cli.main"))
 """`msx-serve`, found also if no environment is active."""
 
 REGISTER_LIMIT = 3600.0

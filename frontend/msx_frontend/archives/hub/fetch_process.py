@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from msx_core.module_command import module_command
 from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.shown_url import without_secrets
 
@@ -43,14 +44,12 @@ async def fetch(
     The process is ended when this is cancelled; what has come stays for the next one.
     """
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        _PROCESS,
+        *module_command(sys.executable, _PROCESS),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
         env={**{name: value for name, value in env.items() if name not in _NOT_ITS}, **_QUIET},
-        cwd="/",  # a module in the current folder would be found before the library
+        cwd="/",
         limit=MOST_LINE,
     )
     try:

@@ -5,12 +5,13 @@ import sys
 
 import click
 
+from msx_core.module_command import module_command
 from msx_frontend.archives.hub.hub_url import HubUrl
 from msx_frontend.shown_url import shown_url
 
 LIMIT = 60.0
 """Seconds."""
-_COMMAND = [sys.executable, "-m", "msx_frontend.archives.hub.one_file"]
+_COMMAND = module_command(sys.executable, "msx_frontend.archives.hub.one_file")
 
 
 def hub_file(url: str, name: str, most: int) -> bytes:

@@ -13,6 +13,7 @@ import msgspec
 from msx_archiver.errors import ArchiveError
 from msx_archiver.reader import open_archive
 from msx_core.config.sections import MOST_ADAPTER_RANK, MOST_ADAPTERS
+from msx_core.module_command import module_command
 from msx_core.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 from msx_frontend.archives.schemes import is_hub
 from msx_frontend.cli.subcommands.hub_file import hub_file, last_line
@@ -24,7 +25,7 @@ LIMIT = 60.0
 """Seconds."""
 MOST_CONFIG = 1 << 20
 NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
-_COMMAND = [sys.executable, "-m", SIZING]
+_COMMAND = module_command(sys.executable, SIZING)
 
 
 @click.command()

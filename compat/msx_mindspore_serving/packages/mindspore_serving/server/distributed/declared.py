@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from msx_core.module_command import module_command
 from msx_core.servables import load_servable
 from msx_sdk.errors import HandlerLoadError
 
@@ -29,7 +30,7 @@ class Declared(msgspec.Struct, frozen=True):
 def read_declared(directory: str, name: str) -> Declared:
     """Raises RuntimeError."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", __name__, os.path.join(directory, name), name, str(writing)]
+    command = [*module_command(sys.executable, __name__), os.path.join(directory, name), name, str(writing)]
     with os.fdopen(reading, "rb") as pipe:
         try:
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=[writing])
