@@ -15,6 +15,7 @@ from typing import Any, cast
 import pytest
 
 from msx_frontend.supervision import __main__ as main_module
+from msx_frontend.supervision import replacement
 from msx_frontend.supervision import state as module
 from msx_frontend.supervision.children import Child, Children
 from msx_frontend.supervision.fork import FORK_FIRST
@@ -154,6 +155,32 @@ def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
     assert not any(map(os.get_inheritable, (kept, waiting)))
     os.close(kept)
     os.close(waiting)
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ('PYTHONPATH="$0.d" exec {python} "$@"', "No module named 'msx_frontend.supervision.__main__'"),
+        ("exit 3", "the import of its modules ended with exit code 3"),
+        ("exec sleep 600", "its modules were not imported within 0.3 s"),
+    ],
+)
+def test_a_program_that_is_half_written_changes_nothing(
+    program: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A child tries the imports: what fails after execve ends the server with all its workers."""
+    monkeypatch.setattr(replacement, "TRIAL", 30.0 if "PYTHONPATH" in program else 0.3)
+    half = tmp_path / "python.d" / "msx_frontend" / "supervision"
+    half.mkdir(parents=True)
+    for folder in (half, half.parent):
+        (folder / "__init__.py").touch()
+    (python := tmp_path / "python").write_text(f"#!/bin/sh\n{program.format(python=sys.executable)}\n")
+    python.chmod(0o755)
+    kept = os.memfd_create("kept")
+    error = Replacement([]).become(str(python), {}, [kept], None, {})
+    assert reason in (error.strerror or "")
+    assert not os.get_inheritable(kept)
+    os.close(kept)
 
 
 def test_a_state_that_cannot_be_told_changes_nothing() -> None:
