@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 
 class CarriedCounts:
-    """One counter with one label. See `CountedFamily`."""
+    """One counter with one label, or none. See `CountedFamily`."""
 
     def __init__(self, name: str, label: str, counts: Callable[[], Mapping[str, int]]) -> None:
-        """`counts` are those of this server, by the label's value."""
-        self.name, self.shape = name, [label]
+        """`counts` are those of this server, by the label's value; by "" where `label` is empty, too."""
+        self.name, self.shape = name, [label] if label else []
         self._own = counts
         self._before = Counter[str]()
 
@@ -20,8 +20,8 @@ class CarriedCounts:
         return {value: own.get(value, 0) + self._before[value] for value in dict.fromkeys([*own, *self._before])}
 
     def counts(self) -> Iterator[tuple[tuple[str, ...], list[float]]]:
-        return (((value,), [float(count)]) for value, count in self.all.items())
+        return (((value,) if self.shape else (), [float(count)]) for value, count in self.all.items())
 
     def add_counts(self, labels: tuple[str, ...], counts: Sequence[float]) -> None:
-        (value,), (count,) = labels, counts
+        (value,), (count,) = labels or ("",), counts
         self._before[value] += int(count)

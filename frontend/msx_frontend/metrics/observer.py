@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from msx_frontend.metrics.carried_counts import CarriedCounts
 from msx_frontend.metrics.engines import AdapterInfo
 
 MODEL = ("model", "version")
@@ -99,6 +100,10 @@ class ModelGauges(Collector):
 
     def __init__(self, versions: list[ObservedModel]) -> None:
         self._versions, self.figures = versions, ServerFigures()
+        self._shed = CarriedCounts("msx_connections_shed", "", lambda: {"": self.figures.shed()})
+        self._spans = CarriedCounts("msx_spans", "result", lambda: self.figures.spans())
+        self.carried = (self._shed, self._spans)
+        """Counters that go on in the next server."""
         self._seen: list[Metric] = []
         self.look()
 
@@ -186,14 +191,15 @@ class ModelGauges(Collector):
         for listener, count in self.figures.connections():
             known.add_metric((listener,), count)
         shed = CounterMetricFamily(
-            "msx_connections_shed", "Idle connections closed because there were too many", value=self.figures.shed()
+            self._shed.name, "Idle connections closed because there were too many", value=self._shed.all[""]
         )
-        return [known, shed, self._spans()]
+        return [known, shed, self._counted_spans()]
 
-    def _spans(self) -> Metric:
-        """Counter of spans, without samples where requests are not traced."""
-        made = CounterMetricFamily("msx_spans", "Spans of sampled requests by what became of them", labels=("result",))
-        for result, count in self.figures.spans().items():
+    def _counted_spans(self) -> Metric:
+        """Read the counter, which has no samples where requests are not traced."""
+        help, labels = "Spans of sampled requests by what became of them", self._spans.shape
+        made = CounterMetricFamily(self._spans.name, help, labels=labels)
+        for result, count in self._spans.all.items():
             made.add_metric((result,), count)
         return made
 

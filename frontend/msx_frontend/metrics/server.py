@@ -102,7 +102,7 @@ class ServerMetrics:
         registry.register(self.jobs)
         registry.register(self.batches)
         self.statistics = VersionStatistics()
-        self._counted |= {one.name: one for one in (*self.jobs.carried, *self.batches.carried)}
+        self._counted |= {one.name: one for one in (*self.jobs.carried, *self.batches.carried, *self._gauges.carried)}
         self._counted[self.statistics.name] = self.statistics
 
     def _make_own(self, registry: CollectorRegistry) -> None:

@@ -13,6 +13,7 @@ from msx_frontend.metrics import ServerMetrics
 from msx_frontend.metrics import handed_counts as module
 from msx_frontend.metrics.declared import DeclaredMetric, Kind, MetricsSpec
 from msx_frontend.metrics.handed_counts import ToldCounts
+from msx_frontend.metrics.observer import ServerFigures
 from msx_protocol import MetricInfo
 from tests.frontend.metrics.test_handlers import of, version
 from tests.frontend.metrics.test_server import exposed, sample
@@ -170,15 +171,16 @@ def figured(done: int) -> ServerMetrics:
     metrics = ServerMetrics()
     metrics.jobs.show(lambda: JobFigures(0, 0, {"done": done}, 0.0, 0, 0, {"delivered": 2 * done}))
     metrics.batches.show(lambda: BatchFigures({}, 0, 0, {"done": 3 * done}, 0, 0))
+    metrics.show(ServerFigures(shed=lambda: 4 * done, spans=lambda: {"exported": 5 * done, "failed": 0}))
     return metrics
 
 
-def test_ended_jobs_callbacks_and_lines_go_over() -> None:
+def test_counts_that_other_parts_keep_go_over() -> None:
     first, second, third = figured(1), figured(10), figured(100)
     for before, after in ((first, second), (second, third)):
         told = ToldCounts(before)
         assert tell(told, after) == 1
         assert tell(told, after) == 0
-    shown = {name: value for (name, *_), value in exposed(third).items()}
-    ended = {name: shown[f"msx_{name}_total"] for name in ("jobs_ended", "callbacks", "batch_lines_ended")}
-    assert ended == {"jobs_ended": 111, "callbacks": 222, "batch_lines_ended": 333}
+    shown = {name: value for (name, *_), value in exposed(third).items() if value}
+    counted = ("jobs_ended", "callbacks", "batch_lines_ended", "connections_shed", "spans")
+    assert [shown[f"msx_{name}_total"] for name in counted] == [111, 222, 333, 444, 555]
