@@ -20,7 +20,7 @@ Start = Callable[[AsyncExitStack], Awaitable[Server]]
 
 
 class Lifecycle:
-    """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain; one that the supervisor hands on
+    """SIGTERM, SIGINT or `stop`: not ready, drain, stop. A second one ends the drain; one that the parent hands on
     counts for itself."""
 
     def __init__(
@@ -40,15 +40,15 @@ class Lifecycle:
         self._upgrade_limit = upgrade_limit
         self._serves = self._leaves = self._ends = False
         self._told = set[bool]()
-        """Who has told it to stop: the supervisor (True), others, or both."""
+        """Who has told it to stop: its parent (True), others, or both."""
 
     async def run(self) -> None:
         """Raises the error that kept the server from starting; all its parts are stopped then."""
         loop = asyncio.get_running_loop()
         for number in STOPPING:
             loop.add_signal_handler(number, self.stop)
+        loop.add_signal_handler(HANDED_ON, partial(self.stop, handed_on=True))
         if self._upgrade_limit is not None:
-            loop.add_signal_handler(HANDED_ON, partial(self.stop, handed_on=True))
             loop.add_signal_handler(signal.SIGUSR2, self.leave)
         async with AsyncExitStack() as parts:
             if (server := await self._started(parts)) is not None:
@@ -93,8 +93,8 @@ class Lifecycle:
             self._stop.set()
 
     def stop(self, *, handed_on: bool = False) -> None:
-        """`handed_on`: by the supervisor. What it and this process are told by one command (`killall`, `pkill -f`)
-        counts once."""
+        """`handed_on`: by the supervisor, or process 1. What it and this process are told by one command (`killall`,
+        `pkill -f`) counts once."""
         is_other = bool(self._told) and handed_on not in self._told
         self._told.add(handed_on)
         if is_other:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +15,12 @@ from msx_frontend.assembly.lifecycle import Lifecycle
 class Starting:
     """A lifecycle whose server starts when the test lets it."""
 
-    def __init__(self) -> None:
+    def __init__(self, upgrade_limit: float | None = 1.0) -> None:
         self.begun, self.may = asyncio.Event(), asyncio.Event()
         self.drained: asyncio.Event | None = None
         """It waits for that at its end."""
         self.started: list[Any] = []
-        self.lifecycle = Lifecycle(self._start, 0, self.started.append, 1.0)
+        self.lifecycle = Lifecycle(self._start, 0, self.started.append, upgrade_limit)
 
     async def _start(self, parts: AsyncExitStack) -> Any:
         self.begun.set()
@@ -84,3 +86,22 @@ def test_a_command_that_tells_the_supervisor_and_its_frontend_has_told_once() ->
 
     for first in (False, True):
         asyncio.run(run(first=first))
+
+
+def test_process_1_of_a_container_hands_its_signals_on_as_the_supervisor_does() -> None:
+    async def run() -> None:
+        one = Starting(upgrade_limit=None)
+        one.drained = asyncio.Event()
+        one.may.set()
+        task = asyncio.create_task(one.lifecycle.run())
+        while not one.started:
+            await asyncio.sleep(0)
+        for number in (signal.SIGTERM, signal.SIGRTMIN):
+            os.kill(os.getpid(), number)
+        while len(one.lifecycle._told) < 2:
+            await asyncio.sleep(0)
+        assert not task.done()
+        one.lifecycle.stop()
+        await task
+
+    asyncio.run(run())

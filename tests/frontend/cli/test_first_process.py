@@ -45,6 +45,7 @@ print("alone", os.getpid() != 1, os.getsid(0) == os.getpid(), flush=True)
 ENDS = {
     "exit": "os._exit(3)",
     "clean": "signal.sigwait({signal.SIGTERM}); os._exit(0)",
+    "counts": "signal.signal(signal.SIGRTMIN, lambda *_: os._exit(7)); print('ready', flush=True); signal.pause()",
     "killed": "os.kill(os.getpid(), signal.SIGKILL)",
 }
 
@@ -94,3 +95,11 @@ def test_a_signal_reaches_the_server() -> None:
         first = int(subprocess.check_output(["pgrep", "-P", str(process.pid)]))
         os.kill(first, signal.SIGTERM)
         assert process.wait(60) == 0
+
+
+def test_a_stop_that_is_handed_on_differs_from_one_that_all_processes_get() -> None:
+    """`killall` tells process 1 and the server, and a server takes a second order as one not to wait."""
+    with container(ENDS["counts"]) as process:
+        assert [said(process), said(process)] == ["alone True True", "ready"]
+        os.kill(int(subprocess.check_output(["pgrep", "-P", str(process.pid)])), signal.SIGTERM)
+        assert process.wait(60) == 7
