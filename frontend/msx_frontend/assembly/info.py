@@ -27,6 +27,8 @@ class InstanceInfo(msgspec.Struct, frozen=True, kw_only=True):
     grpc_management: str
     certificate: str | None = None
     """Certificate in PEM, if listeners use TLS. Commands that ask this server trust only this certificate."""
+    certificate_file: str | None = None
+    """Its file, if it is one in PEM; None from older servers."""
     key_file: str | None
     keeps_keys: bool = True
     """The next server takes the keys of `key_file` (keep_tokens)."""

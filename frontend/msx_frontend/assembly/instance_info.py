@@ -39,6 +39,7 @@ def instance_info(
         grpc_inference=addresses.grpc_inference,
         grpc_management=addresses.grpc_management,
         certificate=None if context.tls is None else context.tls.identity.chain.decode(),
+        certificate_file=_certificate_file(context),
         key_file=None if tokens is None else str(tokens.path),
         keeps_keys=config.keep_tokens,
         temporary_folder=temporary_folder(os.environ),
@@ -55,3 +56,10 @@ def instance_info(
         hint=context.hint,
         script=context.script,
     )
+
+
+def _certificate_file(context: ServerContext) -> str | None:
+    """None for a keystore, which curl does not read."""
+    if context.tls is None or context.config.keystore is not None or (file := context.config.certificate_file) is None:
+        return None
+    return str(file.absolute())

@@ -90,6 +90,16 @@ def test_sockets(tmp_path: Path) -> None:
     assert f"console   not for a browser: {tmp_path}/m.sock is a Unix socket" in text
 
 
+def test_a_certificate_of_ours_is_trusted(tmp_path: Path) -> None:
+    secure = {"inference": "https://127.0.0.1:8443", "certificate_file": f"{tmp_path}/a b.pem"}
+    server = msgspec.structs.replace(info(tmp_path), key_file=None, **secure)
+    given = arguments_of(curl(server, "m", tmp_path / "handler.py"), tmp_path)
+    assert given[:2] == ["--cacert", f"{tmp_path}/a b.pem"]
+    assert given[-1] == "https://127.0.0.1:8443/predictions/m"
+    plain = msgspec.structs.replace(server, inference="http://127.0.0.1:8080")
+    assert "--cacert" not in curl(plain, "m", tmp_path / "handler.py")
+
+
 def arguments_of(line: str, folder: Path) -> list[str]:
     """Run by the shell, with a curl that prints its arguments."""
     (folder / "curl").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')

@@ -63,9 +63,11 @@ def curl(info: InstanceInfo, name: str, path: Path) -> str:
     """A line for the shell; the key is read from its file."""
     way = Way.to(info.inference)
     socket = f"--unix-socket {shlex.quote(way.socket)} " if way.socket else ""
+    trusted = way.url.startswith("https:") and info.certificate_file
+    certificate = f"--cacert {shlex.quote(trusted)} " if trusted else ""
     key = f'-H "Authorization: Bearer $({_key_reader(info.key_file)})" ' if info.key_file else ""
     made, body = _body(path)
-    return f"{made}curl {socket}{key}{body} {way.url}/predictions/{name}"
+    return f"{made}curl {socket}{certificate}{key}{body} {way.url}/predictions/{name}"
 
 
 def _key_reader(file: str) -> str:
