@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from msx_core.config import ModelConfig
+from msx_core.mindspore import graph_cache
 from msx_core.mindspore.runtime import keep_graphs
 from msx_llm.kernels.device import EngineDevice
 from msx_llm.kernels.devices import engine_device
@@ -48,13 +49,15 @@ class MeasuredPlan:
     def __call__(self, used: int) -> EngineLimits:
         """Raises HandlerLoadError."""
         limits = self._limits(used)
-        keep_graphs(self.context, str(limits))  # which the device's memory may change from start to start
+        graph_cache.settle(str(limits))  # which the device's memory may change from start to start
         return limits
 
     def of_trial(self, weights: int) -> EngineLimits:
         """Limits of the step that is tried, as far as the weights alone leave room. Raises HandlerLoadError."""
         self.context.report_progress("trying the largest step")
-        return self._limits(weights)
+        limits = self._limits(weights)
+        keep_graphs(self.context, str(limits))
+        return limits
 
     def _limits(self, used: int) -> EngineLimits:
         budget = measured_budget(self.yaml, self.parallel, used + self.drafts)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +79,76 @@ def test_a_worker_that_comes_to_know_more_takes_another_folder(tmp_path: Path) -
     assert lock is not None
     os.close(lock)
     assert taken(tmp_path, 0, "a", "limits") == second
+
+
+def started(base: Path, key: str) -> list[str]:
+    """A load whose second graph depends on `key`; returns those that it has found."""
+    folder = taken(base)
+    found = sorted(path.name for path in folder.iterdir())
+    (folder / "trial").touch()
+    graph_cache.settle(key)
+    (folder / f"graph of {key}").touch()
+    loaded()
+    end_process()
+    return found
+
+
+def test_graphs_of_what_is_known_only_after_the_first_one(tmp_path: Path) -> None:
+    whole = ["graph of a", "key", "trial"]
+    assert [started(tmp_path, "a") for _ in range(3)] == [[], whole, whole]
+    assert started(tmp_path, "b") == whole
+    assert started(tmp_path, "b") == ["graph of b", "key"]
+    assert started(tmp_path, "b") == ["graph of b", "key", "trial"]
+
+
+def test_without_a_folder_nothing_is_thrown_away() -> None:
+    graph_cache.settle("limits")
+
+
+GRAPHS = """
+import sys, numpy as np, mindspore as ms
+from pathlib import Path
+from mindspore import Tensor, nn, ops
+from msx_core.mindspore import graph_cache
+
+class Net(nn.Cell):
+    def __init__(self, number):
+        super().__init__()
+        self.number = number
+
+    def construct(self, x):
+        return ops.sin(x) + self.number
+
+def compute(number):
+    net = Net(number)
+    net.set_inputs(Tensor(shape=[None], dtype=ms.float32))
+    return ms.jit(function=net, jit_level="O0")(Tensor(np.zeros(1, np.float32))).asnumpy()[0]
+
+base, last = Path(sys.argv[1]), float(sys.argv[2])
+for key in ("sources", "sources of the trial"):
+    ms.set_context(enable_compile_cache=True, compile_cache_path=str(graph_cache.take_folder(base, 0, key)))
+first = compute(1.0)
+graph_cache.settle(sys.argv[2])
+print(first, compute(last))
+graph_cache.loaded()
+"""
+
+
+@pytest.mark.mindspore
+def test_mindspore_stays_with_the_folder_of_its_first_graph(tmp_path: Path) -> None:
+    pytest.importorskip("mindspore")
+    (program := tmp_path / "graphs.py").write_text(GRAPHS)  # its compiler reads sources
+
+    def start(number: str) -> dict[Path, int]:
+        command = [sys.executable, str(program), str(tmp_path), number]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert done.stdout == f"1.0 {number}\n", done.stderr
+        return {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.mindir")}
+
+    first, again, other = start("2.0"), start("2.0"), start("3.0")
+    assert len(first) == 2
+    assert again == first
+    assert len(other) == 1
 
 
 @pytest.mark.parametrize("other", [(1, "a", "b"), (0, "a", "c"), (0, "ab", "")])

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from msx_core.config import parse_model_config
+from msx_core.mindspore import graph_cache
 from msx_llm import handler, measured_plan
 from msx_llm.draft_loading import draft_weights
 from msx_llm.handler import TextGenerator
@@ -56,7 +57,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         return MIB // 2
 
     monkeypatch.setattr(measured_plan, "measured_budget", measured)
-    monkeypatch.setattr(measured_plan, "keep_graphs", lambda context, key: asked.append(key))
+    monkeypatch.setattr(measured_plan, "keep_graphs", lambda context, key: asked.append(f"tries {key}"))
+    monkeypatch.setattr(graph_cache, "settle", asked.append)
     return asked
 
 
@@ -75,7 +77,7 @@ def test_a_device_is_asked_beside_the_weights(tmp_path: Path, asked: list[Any]) 
 
 
 def test_a_trial_is_planned_beside_the_weights_alone(tmp_path: Path, asked: list[Any]) -> None:
-    """Its graphs are not those that are kept, so that what these depend on is said once."""
+    """Its graphs are the first ones, so that all are kept where it says."""
     config, said = read(tmp_path, num_key_value_heads=1, torch_dtype="float16"), list[str]()
     context = Context(ModelInfo("m", model_dir=tmp_path))
     context.report_progress = said.append
@@ -83,7 +85,7 @@ def test_a_trial_is_planned_beside_the_weights_alone(tmp_path: Path, asked: list
     assert isinstance(plan, MeasuredPlan)
     found = plan.of_trial(1000)
     assert found == plan(1000)
-    assert asked == [1000, 1000, str(found)]
+    assert asked == [1000, f"tries {found}", 1000, str(found)]
     assert said == ["trying the largest step"]
 
 

@@ -17,6 +17,8 @@ from pathlib import Path
 MOST_AT_ONCE = 64
 """The most workers with the same model on one machine."""
 LOADED = "loaded"
+KEY = "key"
+"""File in a folder of graphs, with what they depend on that was not known before the first one."""
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +34,8 @@ class _TakenFolder:
 def take_folder(base: Path, rank: int, *key: str) -> Path | None:
     """A folder for the graphs of this rank, which no other process uses; None if there are too many workers.
 
-    A second call releases the folder of the first.
+    A second call releases the folder of the first. It comes before any graph is compiled: from then on MindSpore stays
+    with its folder.
 
     `key`: what, beside the model, the graphs depend on.
     """
@@ -46,6 +49,18 @@ def take_folder(base: Path, rank: int, *key: str) -> Path | None:
             return _cleaned(folder)
     log.warning("graphs are not kept: %d workers have the same model", MOST_AT_ONCE)
     return None
+
+
+def settle(key: str) -> None:
+    """Graphs that are compiled from now on depend on `key`, too: throw those of another one away."""
+    if _TakenFolder.folder is None:
+        return
+    graphs = _TakenFolder.folder / "graphs"
+    note = graphs / KEY
+    if note.exists() and note.read_text() != key:
+        shutil.rmtree(graphs)
+        graphs.mkdir()
+    note.write_text(key)
 
 
 def loaded() -> None:

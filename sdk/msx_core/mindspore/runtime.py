@@ -143,7 +143,7 @@ def keep_graphs(context: Context, *key: str) -> None:
     """Have the graphs that are compiled from now on kept on disk, and found there, if the yaml or the handler wants it.
 
     `key`: what they depend on beside `context.graphs_key`, where that is known only after `setup`, which calls this
-    without any.
+    without any. What is known only after the first graph is for `graph_cache.settle`.
     """
     import mindspore as ms
 

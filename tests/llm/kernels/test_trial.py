@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from msx_core.config import parse_model_config
+from msx_core.mindspore import graph_cache
 from msx_llm import measured_plan
 from msx_llm.measured_plan import CacheBytes, MeasuredPlan
 from msx_sdk.context import Context, ModelInfo
@@ -112,6 +113,18 @@ def test_limits_follow_from_what_the_device_held_at_most(
     assert 7 < asked[0] < MIB, "the weights"
     assert device.called == ["reset", "empty"], "memory of the step's sizes is given back"
     assert runner.limits.slots == 4
+
+
+def test_all_graphs_are_kept_where_those_of_the_trial_are(
+    model: Path, device: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MindSpore takes no other folder after its first graph: what was not kept before would be compiled each time."""
+    monkeypatch.setattr(measured_plan, "keep_graphs", lambda context, key: device.called.append(f"folder of {key}"))
+    monkeypatch.setattr(graph_cache, "settle", device.called.append)
+    with emulation():
+        runner = loaded(model, plan_of([], monkeypatch))
+    kept = str(runner.limits)
+    assert device.called == [f"folder of {kept}", "reset", "empty", kept]
 
 
 def test_a_device_that_says_nothing_has_the_weights(
