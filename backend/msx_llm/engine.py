@@ -52,7 +52,7 @@ class Engine:
     takes `choices` with them. `groups`: it executes `Prefills`. `follows`, for one lane without `speculative`: a step
     with `choices` is followed by the next one, if there is one, before it is awaited. `overlaps`: a step that was
     started is computed while this thread goes on. `speculative`: the runner takes the same slot several times in a
-    step, at the positions after each other. `draft_model`: for its method `draft`.
+    step, at the positions after each other; `draft_states`: for so many tokens. `draft_model`: for its method `draft`.
     `later`: the runner has graphs that are compiled while it serves; `keep` is around each of these compilations.
     `adapters`: those that requests may choose, so many of them at once.
     `on_published` is called after the deltas of a step. `on_failure` is called once, when the runner stops working.
@@ -75,6 +75,7 @@ class Engine:
         follows: bool = False,
         overlaps: bool = True,
         speculative: SpeculativeOptions | None = None,
+        draft_states: int | None = None,
         adapters: AdapterCatalog | None = None,
         adapter_places: int = 0,
         draft_model: DraftModel | None = None,
@@ -87,7 +88,9 @@ class Engine:
         choices = DeviceChoices() if chooses else None
         self._lane = LaneOptions(run, self._give_up, choices, follows, overlaps, on_published)
         self._lanes = lanes
-        self._speculator = Speculator(speculative, limits.slot_buckets) if speculative is not None else None
+        self._speculator = None
+        if speculative is not None:
+            self._speculator = Speculator(speculative, limits.slot_buckets, draft_states)
         self._pool = pool or SlotPool(limits.slots, limits.batch_total, limits.block)
         self._adapters = adapters or AdapterCatalog({})
         self._places = AdapterPlaces(adapter_places) if adapter_places else None

@@ -229,6 +229,7 @@ class TextGenerator(TextGenerationHandler):
             follows=follows,
             overlaps=self.runner.overlaps,
             speculative=self._speculative(),
+            draft_states=self.stages * self.limits.slots if self._keeps_states else None,  # see `with_drafts`
             adapters=self.adapters,
             adapter_places=0 if self.room is None else self.room.places,
             draft_model=self.draft_model,

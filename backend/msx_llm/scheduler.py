@@ -252,7 +252,11 @@ class Scheduler:
         if not batch:
             return None
         drafts = self._drafts(batch, self._slots - len(batch))
-        return self._prepare(batch) or self._launch(decode_step(batch, drafts), batch, drafts)
+        if plan := self._prepare(batch):
+            return plan
+        if self.speculator is not None:
+            self.speculator.began(batch, drafts)
+        return self._launch(decode_step(batch, drafts), batch, drafts)
 
     def _mix(self, ready: list[TokenSequence], filling: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0

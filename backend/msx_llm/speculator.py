@@ -31,7 +31,8 @@ class Speculator:
     Pure as the scheduler: times come from outside.
     """
 
-    def __init__(self, options: SpeculativeOptions, buckets: Sequence[int]) -> None:
+    def __init__(self, options: SpeculativeOptions, buckets: Sequence[int], states: int | None = None) -> None:
+        """`states`: those that the cache has for drafted tokens; None where they need none."""
         if buckets[-1] == 1:
             log.warning(
                 "speculative: nothing will be drafted, because a drafted token takes a place of a step that no text "
@@ -44,6 +45,8 @@ class Speculator:
         self._written = 0.0
         """Seconds that a small model takes for a token of every draft; 0 without one, and until it was measured."""
         self.drafted = self.accepted = 0
+        self._states, self._kept = states, dict[int, int]()
+        """Drafted tokens of each slot's last step: its next one may go on behind any of them."""
 
     def drafts_of_text(self) -> TextDrafts:
         """Begins a text, which is expected to accept what others did, and at first no more than `HOPE`: what is lost on
@@ -68,6 +71,7 @@ class Speculator:
     def drafts(self, batch: Sequence[TokenSequence], room: int) -> Drafts:
         """The drafted tokens for each text; [] if none are worth it. `room`: places that no text takes."""
         plain = self._costs.get(self._bucket(len(batch)))
+        room = self._with_states(batch, room)
         if room < 1 or plain is None:
             return []
         proposals = [_proposal(sequence, room) for sequence in batch]
@@ -77,6 +81,13 @@ class Speculator:
             return _fitting(proposals, room)
         counts = self._counts(batch, proposals, room, plain)
         return [proposal[:count] for proposal, count in zip(proposals, counts, strict=True)] if counts else []
+
+    def began(self, batch: Sequence[TokenSequence], drafts: Drafts) -> None:
+        """Note that a step of these texts was started; see `drafts`."""
+        if self._states is not None:
+            counts = [len(draft) for draft in drafts] or [0] * len(batch)
+            slots = (sequence.slot for sequence in batch)
+            self._kept.update((slot, count) for slot, count in zip(slots, counts, strict=True) if slot is not None)
 
     def note(self, sequence: TokenSequence, drafted: int, accepted: int) -> None:
         """Note how many of a text's draft tokens were accepted."""
@@ -91,6 +102,13 @@ class Speculator:
             self._measure(len(step.slots), seconds)
         elif isinstance(step, Mixed) and all(len(chunk.tokens) == 1 for chunk in step.chunks):
             self._measure(len(step.chunks), seconds)
+
+    def _with_states(self, batch: Sequence[TokenSequence], room: int) -> int:
+        """The places for which there are states, too, beside those that texts of other steps may go on behind."""
+        if self._states is None:
+            return room
+        own = {sequence.slot for sequence in batch}
+        return min(room, self._states - sum(count for slot, count in self._kept.items() if slot not in own))
 
     def _measure(self, rows: int, seconds: float) -> None:
         before = self._costs.setdefault(self._bucket(rows), seconds)

@@ -321,6 +321,7 @@ class EngineHarness:
         constraints: Constraints | None = None,
         native: int | None = None,
         speculative: SpeculativeOptions | None = None,
+        draft_states: int | None = None,
         draft_model: DraftModel | None = None,
     ) -> None:
         shape = shape or limits()
@@ -352,6 +353,7 @@ class EngineHarness:
             follows=follows and lanes == 1,
             overlaps=overlaps,
             speculative=speculative,
+            draft_states=draft_states,
             draft_model=draft_model,
             on_failure=self.failures.append,
         )

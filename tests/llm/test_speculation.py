@@ -7,14 +7,18 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 from msx_core.config import SpeculativeOptions
 from msx_llm import speculator as module
+from msx_llm.kernels.cpu.states import StateLayout
 from msx_llm.limits import EngineLimits
+from msx_llm.models.delta import DeltaConfig
 from msx_llm.sampling import Constraints
+from msx_llm.speculation import drafts
 from msx_llm.speculation.ngram import NgramIndex
-from msx_llm.step import Decode, Mixed
+from msx_llm.step import Decode, Mixed, Prefill, Step
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
 from tests.llm.fakes import END, VOCAB, EngineHarness, alone, ids, limits, make_tokenizer, read, request
 from tests.llm.test_engine_properties import meet, some_visit
@@ -151,3 +155,41 @@ def test_constraints_hold_drafted_tokens(monkeypatch: pytest.MonkeyPatch) -> Non
         assert harness.engine.stats().accepted > 3
 
     play(scene, constraints=constraints)
+
+
+class Wrong(NgramIndex):
+    """Drafts whatever is asked for, with a token somewhere that is wrong."""
+
+    def draft(self, tokens: Sequence[int], most: int) -> list[int]:
+        draft = alone(tokens, max(most, 0))
+        for place in Oracle.dice.sample(range(len(draft)), min(len(draft), 1)):
+            draft[place] = (draft[place] + 1) % VOCAB
+        return draft
+
+
+@pytest.mark.parametrize("states", [8, 16])
+def test_texts_of_two_lanes_find_the_states_behind_their_drafts(monkeypatch: pytest.MonkeyPatch, states: int) -> None:
+    """Each token of a step leaves a state, of which the cache has one or two for each slot."""
+    monkeypatch.setattr(module, "NgramIndex", Wrong)
+    monkeypatch.setattr(module, "HOPE", 1.0)
+    monkeypatch.setattr(drafts, "learned", lambda rate, *outcome: rate)
+    heads: dict[str, Any] = {"key_heads": 1, "value_heads": 1, "key": 1, "value": 1}
+    layout = StateLayout(DeltaConfig(**heads, kernel=4, layers=(True,), drafts=states // 8), (8,))
+
+    def take(step: Step) -> None:
+        if isinstance(step, Prefill):
+            layout.places([step.slot], np.arange(step.start, step.start + len(step.tokens))[None])
+        elif isinstance(step, Decode):
+            padding = 8 - len(step.slots)
+            layout.places([*step.slots, *[None] * padding], np.array([*step.positions, *[-1] * padding])[:, None])
+
+    async def call() -> None:
+        speculative = SpeculativeOptions(tokens=7)
+        async with EngineHarness(WIDE, lanes=2, speculative=speculative, draft_states=states) as harness:
+            harness.runner.fails = take
+            prompts = [[place, 7, place] for place in range(4)]
+            found = await asyncio.gather(*(answer(harness, request(prompt, 55)) for prompt in prompts))
+            assert [ids(deltas) for deltas in found] == [alone(prompt, 55) for prompt in prompts]
+            assert harness.engine.stats().drafted > 100
+
+    asyncio.run(call())

@@ -68,6 +68,21 @@ def test_the_bucket_is_the_one_that_pays_most() -> None:
     assert one.drafts([text(one)], 0) == []
 
 
+def test_no_more_is_drafted_than_there_are_states_for() -> None:
+    """A text's next step may go on behind any of its drafted tokens: until then their states are kept."""
+    one = speculator((1.0, 1.0, 1.0, 1.0))
+    one._states = 10
+    first, second, third = texts = [text(one) for _ in range(3)]
+    for slot, it in enumerate(texts):
+        it.slot = slot
+    for it, count in ((first, 7), (second, 3), (third, 0), (first, 7)):
+        drafts = one.drafts([it], 15)
+        assert sum(map(len, drafts)) == count
+        one.began([it], drafts)
+    one.began([first], [])
+    assert one.drafts([third], 15) == [PATTERN[:7]]
+
+
 def test_the_likelier_drafts_come_first() -> None:
     one = speculator((1.0, 1.2, 9.0, 17.0))
     sure, unsure = text(one), text(one)

@@ -209,15 +209,36 @@ def test_a_state_that_an_earlier_text_kept_is_passed_over() -> None:
     assert layout.places([2, None, None, None], column(5, -1, -1, -1))[0][0] == layout.size - 4
 
 
-def test_drafts_take_over_the_oldest_rows() -> None:
+def test_drafts_take_rows_that_nobody_needs() -> None:
     """A row may be read in the step that writes it: all are read before."""
     layout = layout_of(3, drafts=1)
     layout.places([1, None, None], column(0, -1, -1))
     layout.places([1, 1, 1], column(1, 2, 3))
     before, after, _, _ = layout.places([1, 1, 1], column(4, 5, 6))
-    assert (before.tolist(), after.tolist()) == ([9] * 3, [4, 10, 8])
+    assert (before.tolist(), after.tolist()) == ([9] * 3, [4, 8, 9])
     before, after, _, _ = layout.places([1, 1, None], column(7, 8, -1))
-    assert (before.tolist()[:2], after.tolist()[:2]) == ([8] * 2, [4, 9])
+    assert (before.tolist()[:2], after.tolist()[:2]) == ([9] * 2, [4, 8])
+
+
+def test_a_text_that_waits_keeps_its_states() -> None:
+    """Another text takes two steps, each with many drafts, while one is read for it."""
+    layout = layout_of(16, drafts=2)
+    for slot in (0, 1):
+        layout.places([slot], np.array([[0, 1, 2]]))
+    for slot, start in ((0, 3), (1, 3), (1, 16)):
+        layout.places([slot] * 13 + [None] * 3, column(*range(start, start + 13), -1, -1, -1))
+    assert len({layout.row(0, length) for length in range(4, 17)}) == 13
+
+
+def test_the_oldest_states_are_lost_where_there_are_too_few() -> None:
+    layout = layout_of(3, drafts=1)
+    for slot in (0, 1):
+        layout.places([slot], np.array([[0]]))
+        layout.places([slot] * 3, column(1, 2, 3))
+    assert [layout.row(1, length) for length in (2, 3, 4)] == [4, 10, 8]
+    with pytest.raises(ValueError, match="slot 0 has no state behind 3 tokens"):
+        layout.row(0, 3)
+    assert layout.row(0, 4) == 9
 
 
 def test_what_the_convolution_sees_of_drafted_tokens() -> None:

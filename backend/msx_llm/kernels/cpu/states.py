@@ -20,8 +20,8 @@ class StateLayout:
     """All ranks take the same steps, and know by them how many tokens each state has seen.
 
     A drafted token may be wrong. The first token of a text in a step moves the slot's last state; those behind it leave
-    states in rows that later drafts take over, the oldest first: the text's next step says by its position behind
-    which of them it goes on.
+    states in rows of their own: the text's next step says by its position behind which of them it goes on, and gives
+    the others back. Where more are needed than there are, the oldest are lost; `Speculator` sees to it that none are.
     """
 
     def __init__(self, delta: DeltaConfig, sizes: Sequence[int]) -> None:
@@ -33,7 +33,6 @@ class StateLayout:
         self._lengths: dict[int, int] = {}
         self._drafts: dict[int, tuple[int, int]] = {}
         """The slot, and how many tokens were seen, of each row of drafts that somebody may need."""
-        self._next = 0
 
     def places(self, slots: Sequence[int | None], positions: Array) -> list[Array]:
         """The states of B texts that get the tokens at `positions` [B, P]; a position below 0, or the slot None, is
@@ -91,6 +90,7 @@ class StateLayout:
         texts = {slot: number for number, slot in enumerate(dict.fromkeys(slot for slot, _ in steps), 1)}
         first = dict(reversed(steps))
         before = {slot: ZEROS if slot is None or start <= 0 else self.row(slot, start) for slot, start in first.items()}
+        self._drafts = {row: held for row, held in self._drafts.items() if held[0] not in first}
         after = [self._written(slot, start, start == first[slot]) for slot, start in steps]
         numbers = [0 if slot is None else texts[slot] for slot, _ in steps]
         return [np.array([before[slot] for slot, _ in steps]), np.array(after), np.array(numbers), self._seen(steps)]
@@ -100,8 +100,10 @@ class StateLayout:
             return PADDING
         if first:
             return self._moved(slot, start + 1)
-        row = self._rows_of_drafts[self._next % len(self._rows_of_drafts)]
-        self._next += 1
+        row = next((row for row in self._rows_of_drafts if row not in self._drafts), None)
+        if row is None:
+            row = next(iter(self._drafts))
+            del self._drafts[row]
         self._drafts[row] = slot, start + 1
         return row
 
