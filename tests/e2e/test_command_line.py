@@ -470,6 +470,16 @@ def test_the_output_of_a_start_can_be_taken(terminal: Terminal, key: str) -> Non
     assert terminal.serve("--stop").code == 0
 
 
+@pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-"])
+def test_a_start_by_a_caller_that_has_closed_its_streams(terminal: Terminal, closed: str) -> None:
+    """Nothing that the command opens takes their numbers, which are those of the server's own streams."""
+    (terminal.folder / "config.properties").write_text(FREE_PORTS)
+    command = ["sh", "-c", f'exec "$0" -m msx_frontend.cli.main --start --dt {closed}', sys.executable]
+    subprocess.run(command, cwd=terminal.folder, env=server_environment(terminal.folder), timeout=60, check=True)
+    terminal.pids.append(json.loads((terminal.folder / ".msx" / "server.json").read_text())["pid"])
+    assert terminal.serve("--stop").code == 0
+
+
 def test_a_console_has_the_log_and_never_holds_up_the_server(terminal: Terminal) -> None:
     """A named pipe that is not read: 64 KiB, then what may wait, then lines are dropped and counted."""
     (terminal.folder / "config.properties").write_text(FREE_PORTS + "console=true\n")

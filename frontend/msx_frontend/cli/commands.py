@@ -14,6 +14,7 @@ from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.instance import all_running, running_in
 from msx_frontend.assembly.pid_file import PidFile, temporary_folder
 from msx_frontend.cli.options import Options
+from msx_frontend.cli.process_env import open_streams
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
 
 LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
@@ -29,6 +30,7 @@ class SeveralServersError(Exception):
 def start(options: Options) -> int:
     from msx_frontend.cli.launch import run_in_background, run_in_foreground
 
+    open_streams()
     if missing := next(_missing(options), None):
         click.echo(missing, err=True)
         return 1
