@@ -18,4 +18,5 @@ def open_streams() -> None:
     for number, (name, flags, mode) in enumerate(_STREAMS):
         if getattr(sys, name) is None and os.open(os.devnull, flags) == number:
             os.set_inheritable(number, True)
-            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115 - for as long as the process
+            setattr(sys, name, stream)
