@@ -10,16 +10,19 @@ WEIGHT = 0.1
 """The weight of a new measurement."""
 OUTLIER = 2.0
 """A measurement counts as at most this many times the usual one."""
-MOST_STEPS = 8.0
+MOST_STEPS = 16.0
 """Prompts cost at most as much as this many decoding steps between two of them."""
-STEP_TOKENS = 16
+STEP_TOKENS = 20
 """A prefill step reads all weights, which takes as long as to compute this many tokens: on a CPU steps of 32, 128, 256
-and 512 tokens of a model of 135 million parameters take as long as 16 to 20 tokens more than these."""
+and 512 tokens of a model of 135 million parameters take as long as 16 to 22 tokens more than these."""
 
 
 class PrefillPace:
-    """A chunk of a prompt may cost as much as the decoding step after it, so that the gap between two tokens at most
-    doubles; where more prompts wait than texts decode, as much as so many steps.
+    """A chunk of a long prompt may cost as much as the decoding step after it, so that the gap between two tokens at
+    most doubles; where more prompts wait than texts decode, as much as so many steps.
+
+    A prompt that fits one chunk may cost as much as `MOST_STEPS` at once: its text soon shares the steps of the others,
+    of which one takes little longer for it.
 
     The chunk is one of `buckets`, to which runners pad: at least the smallest, at most `most`, with which it starts
     until both costs have been measured.

@@ -6,7 +6,7 @@ from operator import attrgetter
 from msx_llm.adapters.places import AdapterPlaces
 from msx_llm.blocks import BlockPool
 from msx_llm.limits import EngineLimits
-from msx_llm.pace import PrefillPace
+from msx_llm.pace import MOST_STEPS, PrefillPace
 from msx_llm.patience import pass_by
 from msx_llm.prompt_groups import PromptGroups
 from msx_llm.sequence import TokenSequence
@@ -34,7 +34,8 @@ class Scheduler:
       the other texts of the same request.
     - Prompts are computed in chunks of at most `batch_prefill` tokens, cut so that little is padded. While others
       decode, a chunk, and all that is computed between two of their steps, is what `pace` allows, padding included: the
-      time of a step, or of several where more prompts wait than texts decode. No prompt holds them up for longer.
+      time of a step, or of several for prompts that fit a chunk, and where more prompts wait than texts decode. No
+      prompt holds them up for longer.
       Texts below the usual priority do not slow down prompts above it.
     - A text may grow beyond the blocks that are left, because its length is unknown, and a reservation of its
       `max_tokens` would leave most of the cache unused. Then the last text of the request with most texts here is
@@ -225,7 +226,7 @@ class Scheduler:
         decoding = [other for other in self.running if other.left <= 1 and _paces(other, sequence)]
         count = self.pace.piece(left)
         if decoding:
-            room = self.pace.room(self._prompts(decoding) / len(decoding))
+            room = self.pace.room(self._steps(sequence, decoding))
             count = self.pace.within(left, room)
         group = self._groups.chosen(filling, room - self._spent) if count == sequence.left else [sequence]
         if decoding:
@@ -238,13 +239,15 @@ class Scheduler:
             return self._launch(Prefills(parts), group)
         return self._launch(Prefill(parts[0].slot, parts[0].start, parts[0].tokens, sequence.scored), [sequence])
 
-    def _prompts(self, decoding: list[TokenSequence]) -> int:
-        """How many prompts wait for those that decode, as many as those at least: none of a worse priority, and no more
-        than have a slot."""
+    def _steps(self, sequence: TokenSequence, decoding: list[TokenSequence]) -> float:
+        """Decoding steps that prompts may cost as much as, `sequence` first, between two of them. Prompts of a worse
+        priority do not count, nor more than have a slot."""
         worst = min(other.priority for other in decoding)
+        if sequence.priority <= worst and len(sequence.tokens) - (sequence.cached or 0) <= self._chunk:
+            return MOST_STEPS
         filling = (other for other in self.running if other.left > 1)
         waiting = islice(chain(filling, self.waiting), self._slots - len(decoding))
-        return max(sum(other.priority <= worst for other in waiting), len(decoding))
+        return max(sum(other.priority <= worst for other in waiting) / len(decoding), 1.0)
 
     def _decode(self, ready: list[TokenSequence]) -> StepPlan | None:
         self._spent = 0

@@ -83,7 +83,7 @@ def test_while_more_prompts_wait_than_texts_decode_they_may_cost_several_steps()
     pace = PrefillPace((32, 128, 512), 512)
     pace.note(chunk(128), 0.128)
     pace.note(DECODE, 0.050)
-    assert [pace.room(steps) for steps in (0.1, 1, 3, 100)] == [32, 50, 150, 400]
+    assert [pace.room(steps) for steps in (0.1, 1, 3, 100)] == [32, 50, 150, 800]
     assert [pace.within(400, pace.room(steps)) for steps in (1, 3)] == [32, 128]
     assert pace.within(10, pace.room(3)) == 10
 

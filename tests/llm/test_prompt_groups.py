@@ -110,7 +110,7 @@ def test_while_others_decode_a_group_costs_no_more_than_its_room() -> None:
     stage.add([9])
     stage.step()
     stage.scheduler.pace.note(Decode((0,), (1,), (0,)), 0.010)
-    stage.scheduler.pace.note(Prefill(0, 0, tuple(range(16))), 0.160)
+    stage.scheduler.pace.note(Prefill(0, 0, tuple(range(16))), 0.640)
     for place in range(3):
         stage.add([place, 1, 2], limit=4)
     assert kinds([stage.step() for _ in range(6)]) == "PDPDPD"

@@ -124,8 +124,28 @@ def test_while_more_prompts_wait_than_texts_decode_they_get_more_time() -> None:
     stage.add([1])
     stage.step()
     measured(stage, 0.010, 0.010)
+    prompts = [stage.add(list(range(place, place + 32)), limit=33)[0] for place in (100, 200, 300)]
+    assert kinds(stage.until(prompts[-1])) == "PPDPPDPDP"  # three wait, then two, then one
+
+
+def test_prompts_of_one_chunk_cost_as_much_as_several_steps_whatever_decodes() -> None:
+    stage = Stage(slots=4, context=256)
+    stage.add([1])
+    stage.step()
+    measured(stage, 0.010, 0.080)
     prompts = [stage.add(list(range(place, place + 16)), limit=17)[0] for place in (100, 200, 300)]
-    assert kinds(stage.until(prompts[-1])) == "PPDP"  # three wait, then two, then one
+    assert kinds(stage.until(prompts[-1])) == "PPDP"  # sixteen steps take as long as two
+
+
+def test_a_long_prompt_of_which_one_chunk_is_not_cached_is_a_short_one() -> None:
+    stage = Stage(slots=4, context=256)
+    (first,) = stage.add(list(range(100, 164)), limit=65)
+    stage.until(first)
+    stage.add([1])
+    stage.step()
+    measured(stage, 0.010, 0.032)
+    (long,) = stage.add(list(range(100, 180)), limit=81)
+    assert kinds(stage.until(long)).lstrip("C") == "P"
 
 
 def test_prompts_of_a_worse_priority_do_not_get_more_time() -> None:
@@ -145,8 +165,8 @@ def test_texts_below_the_usual_priority_do_not_slow_a_prompt_down() -> None:
     stage.scheduler.pace.note(Prefill(0, 0, tuple(range(16))), 0.032)
     (long,) = stage.add(list(range(100, 120)), limit=21)
     assert kinds(stage.until(long)) == "PP"
-    (low,) = stage.add(list(range(200, 210)), priority=1, limit=11)
-    assert kinds(stage.until(low)) == "PDPDP"
+    (low,) = stage.add(list(range(200, 220)), priority=1, limit=21)
+    assert kinds(stage.until(low)) == "PDPDPDPDP"
 
 
 def test_a_prompt_goes_on_when_the_text_it_waits_for_had_to_leave() -> None:
