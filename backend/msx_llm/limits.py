@@ -10,7 +10,7 @@ from msx_core.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 
 SLOTS = (1, 4, 8, 16)
-PREFILL = (32, 128, 512)
+PREFILL = (16, 64, 256, 512)
 MOST_GRAPHS = 12
 """The most graphs of the decoding step."""
 ENOUGH_SLOTS = 4
@@ -133,8 +133,9 @@ def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
 
 
 def _contexts(config: ModelConfig, context: int, most: int) -> tuple[int, ...]:
-    """Lengths up to the whole context, `most` at most; by default the whole, a quarter of it, and a quarter of that. A
-    graph that reads less of the cache is faster."""
-    wanted = config.context_buckets or [size for size in (context // 4, context // 16) if size >= SHORTEST]
+    """Lengths up to the whole context, `most` at most; by default each is twice the one before, or four times or more,
+    if there are too many. A graph that reads less of the cache is faster."""
+    doubled = [SHORTEST << power for power in range(max((context - 1) // SHORTEST, 0).bit_length())]
+    wanted = config.context_buckets or doubled[:: -(-len(doubled) // max(most - 1, 1)) or 1]
     shorter = sorted({size for size in wanted if size < context}, reverse=True)[: most - 1]
     return (*reversed(shorter), context)

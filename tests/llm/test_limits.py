@@ -23,13 +23,13 @@ def test_nothing_given_is_the_whole_context_and_sixteen_slots() -> None:
     found = limits()
     assert (found.context, found.max_input, found.slots, found.batch_total) == (2048, 2047, 16, 16 * 2048)
     assert found.slot_buckets == (1, 4, 8, 16)
-    assert found.context_buckets == (512, 2048)
-    assert (found.batch_prefill, found.prefill_buckets) == (512, (32, 128, 512))
+    assert found.context_buckets == (256, 1024, 2048)
+    assert (found.batch_prefill, found.prefill_buckets) == (512, (16, 64, 256, 512))
 
 
 def test_a_small_model_has_few_graphs() -> None:
     found = limits(context=256)
-    assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (32, 128, 256), 256)
+    assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (16, 64, 256), 256)
 
 
 def test_as_many_texts_as_the_memory_holds() -> None:
@@ -45,16 +45,19 @@ def test_a_long_context_makes_room_for_a_few_texts() -> None:
 @pytest.mark.parametrize(
     ("keys", "expected"),
     [
-        ({"maxTotalTokens": 1000}, {"context": 1000, "max_input": 999, "context_buckets": (1000,)}),
-        ({"maxTotalTokens": 1024}, {"context": 1024, "context_buckets": (256, 1024)}),
+        ({"maxTotalTokens": 1000}, {"context": 1000, "max_input": 999, "context_buckets": (256, 512, 1000)}),
+        ({"maxTotalTokens": 1024}, {"context": 1024, "context_buckets": (256, 512, 1024)}),
         ({"maxInputTokens": 100}, {"max_input": 100}),
+        ({"maxTotalTokens": 257}, {"context_buckets": (256, 257)}),
+        ({"maxTotalTokens": 256}, {"context_buckets": (256,)}),
+        ({"slotBuckets": [1, 4]}, {"context_buckets": (256, 512, 1024, 2048)}),
         ({"slotBuckets": [2, 3]}, {"slot_buckets": (2, 3), "slots": 3}),
         ({"slotBuckets": [32, 1], "maxConcurrent": 20}, {"slot_buckets": (1, 20), "max_concurrent": 20}),
         ({"maxBatchTotalTokens": 5000}, {"slots": 16, "batch_total": 5000}),
         ({"maxBatchTotalTokens": 100}, {"batch_total": 2048}),
         ({"contextBuckets": [128, 512, 4096]}, {"context_buckets": (128, 512, 2048)}),
         ({"slotBuckets": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, {"context_buckets": (2048,)}),
-        ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (32, 64)}),
+        ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (16, 64)}),
         ({"captureBuckets": [2, 64, 1]}, {"capture_buckets": (1, 2, 16)}),
         ({"prefillBuckets": [16, 700]}, {"prefill_buckets": (16, 512)}),
         ({"memory": 64 * MIB}, {"context": 1024, "slots": 4}),

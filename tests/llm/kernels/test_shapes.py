@@ -22,6 +22,12 @@ def test_a_step_has_the_smallest_shape_that_holds_it(shapes: StepShapes) -> None
     assert shapes.prefill(33, 40, True).name == "prefill 128 × 512, all logits"
 
 
+def test_a_part_of_a_prompt_attends_to_the_first_context_that_holds_it() -> None:
+    shapes = StepShapes((1,), (64, 128, 256, 512), (16, 32, 128), extent)
+    assert [shapes.prefill(16, end, False).context for end in (16, 64, 65, 129, 257)] == [64, 64, 128, 256, 512]
+    assert [shapes.prefill(128, end, False).context for end in (128, 129, 257)] == [128, 256, 512]
+
+
 def test_what_no_shape_holds_is_refused(shapes: StepShapes) -> None:
     with pytest.raises(ValueError, match="17 slots: there must be 1 to 16"):
         shapes.decode(17, 1)

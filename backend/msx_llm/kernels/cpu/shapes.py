@@ -122,11 +122,12 @@ class StepShapes:
         return next((context for context in self._contexts if context >= count), self._contexts[-1])
 
     def _prefill_contexts(self, count: int) -> list[int]:
-        """The first context that holds a whole bucket, and the last one; for the chunks of long prompts, which have the
-        largest bucket, some between. Further graphs would not repay their compilation."""
+        """Contexts that hold a whole bucket; for the chunks of long prompts, which have the largest bucket, some more
+        between."""
         first = self._first_context(count)
         between = contexts_between(first, self._contexts[-1]) if count == self._prefills[-1] else []
-        return sorted({first, *(self._extent(context) for context in between), self._contexts[-1]})
+        longer = (context for context in self._contexts if context >= first)
+        return sorted({*longer, *(self._extent(context) for context in between)})
 
 
 def contexts_between(first: int, last: int) -> list[int]:
