@@ -57,8 +57,8 @@ def too_long(tokens: int | None, limit: int) -> str:
     clients recognise."""
     has = f"more than {limit}" if tokens is None else tokens
     return (
-        f"prompt: This model's maximum context length is {limit} tokens ({LIMIT}); the prompt has {has}. "
-        "Input tokens exceed the configured limit: shorten or truncate it."
+        f"prompt: This model's maximum context length is {limit + 1} tokens ({LIMIT}), of which a prompt has "
+        f"{limit} at most; this one has {has}. Input tokens exceed the configured limit: shorten or truncate it."
     )
 
 

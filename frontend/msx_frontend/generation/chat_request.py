@@ -13,7 +13,11 @@ from msx_frontend.generation.messages import template_messages
 from msx_frontend.generation.parameter_names import Names, client_name
 from msx_frontend.generation.sampling import TopLogprobs, ignored_of, names_of, sampling_params
 from msx_frontend.generation.tools import Tools, tools_of
+from msx_frontend.generation.truncation import most_beside
 from msx_frontend.models.versions.model_version import ModelVersion
+
+WITHOUT_EFFECT = ("media_io_kwargs", "mm_processor_kwargs", "verbosity")
+"""What vLLM would read images by is the model's own; no model has a word for `verbosity`."""
 
 
 class ChatRequest(ConversationFields, kw_only=True):
@@ -75,7 +79,7 @@ def chat_ignored(asked: ChatRequest, tools: Tools, version: ModelVersion) -> lis
     Raises WrongParameter where it must be.
     """
     places = ignored_of(asked, version, tools.held)
-    return [*places, *unread(asked, version), *(["verbosity"] if asked.verbosity is not None else [])]
+    return [*places, *unread(asked, version), *(name for name in WITHOUT_EFFECT if getattr(asked, name))]
 
 
 def chat_generation(
@@ -117,7 +121,7 @@ def chat_generation(
         params=params,
         stream=bool(asked.stream),
         priority=asked.priority or 0,
-        truncate=asked.truncate_prompt_tokens,
+        truncate=most_beside(asked.truncate_prompt_tokens, offered, params.max_tokens),
         add_special_tokens=bool(asked.add_special_tokens),
         return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
         parse=parse_options(tools, offered, reasoning=asked.include_reasoning),

@@ -19,6 +19,8 @@ class ConversationFields(SamplingFields, kw_only=True):
     reasoning_effort: str | None = None
     include_reasoning: bool | None = None
     prompt_cache_key: str | None = None
+    media_io_kwargs: Any = None
+    mm_processor_kwargs: Any = None
 
     @property
     def template_values(self) -> dict[str, Any]:

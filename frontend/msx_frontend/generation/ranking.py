@@ -14,6 +14,7 @@ from msx_frontend.generation.inputs import check_some
 from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.truncation import WHOLE, Truncation, most_tokens
 from msx_frontend.models.versions.model_version import ModelVersion
 
 RERANK = "rerank"
@@ -30,7 +31,7 @@ class RerankRequest(Struct, kw_only=True):
     model: str | None = None
     top_n: Positive | None = None
     return_documents: bool | None = None
-    truncate_prompt_tokens: Positive | None = None
+    truncate_prompt_tokens: Truncation | None = None
     max_tokens_per_doc: Positive | None = None
     """Cohere's; it counts tokens of another tokenizer."""
 
@@ -73,12 +74,13 @@ def rerank(request: TextRequest) -> OperationReply[ClassifyReply]:
 def ranking(request: TextRequest, asked: RerankRequest, version: ModelVersion) -> OperationReply[ClassifyReply]:
     """Pairs that are too long are cut, as Cohere's and Jina's servers do. Raises WrongParameter."""
     request.names = {"truncate": "truncate_prompt_tokens", "input": "query"}
+    offered = version.schema.capabilities or Capabilities()
     texts = [one if isinstance(one, str) else one.text for one in asked.documents]
     check_query(asked.query)
     check_some("documents", texts)
     if asked.max_tokens_per_doc is not None:
         raise WrongParameter("max_tokens_per_doc", "not served: truncate_prompt_tokens bounds a query and its document")
-    most = asked.truncate_prompt_tokens or (version.schema.capabilities or Capabilities()).max_input_tokens
+    most = most_tokens(WHOLE if asked.truncate_prompt_tokens is None else asked.truncate_prompt_tokens, offered)
     messages = [ClassifyRequest(input=asked.query, pair=text, truncate=most) for text in texts]
 
     def write(replies: list[ClassifyReply]) -> JsonReply:

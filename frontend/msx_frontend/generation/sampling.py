@@ -18,6 +18,7 @@ from msx_core.generation.wire import MOST_INTEGER, Integer, Natural, Positive, T
 from msx_frontend.generation.constraint import StructuredOutputs, constraint_name, constraint_of, held_schemas
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.schemas import Held, ignored
+from msx_frontend.generation.truncation import Truncation
 from msx_frontend.generation.unserved import refuse, unserved_values
 from msx_frontend.models.versions.model_version import ModelVersion
 
@@ -71,7 +72,7 @@ class SamplingFields(msgspec.Struct, kw_only=True):
     stop: str | list[str] | None = None
     stop_token_ids: list[Integer] | None = None
     include_stop_str_in_output: bool | None = None
-    allowed_token_ids: Tokens | None = None
+    allowed_token_ids: Annotated[Tokens, Meta(min_length=1)] | None = None
     bad_words: Words | None = None
     skip_special_tokens: bool | None = None
     ignore_eos: bool | None = None
@@ -80,7 +81,7 @@ class SamplingFields(msgspec.Struct, kw_only=True):
     n: Annotated[int, Meta(ge=1, le=128)] | None = None
     stream: bool | None = None
     stream_options: StreamOptions | None = None
-    truncate_prompt_tokens: Positive | None = None
+    truncate_prompt_tokens: Truncation | None = None
     add_special_tokens: bool | None = None
     priority: Integer | None = None
     speculative: bool | None = None

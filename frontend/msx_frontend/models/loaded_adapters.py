@@ -62,8 +62,8 @@ def check_offered(version: ModelVersion) -> None:
         raise ServiceUnavailable(f'Model "{name}" is still loading; ask again when it is ready.')
     if offered is None or not offered.load_adapter:
         raise BadRequest(
-            f'Model "{name}" has no room for adapters that are loaded while it runs: its graphs are compiled with the '
-            "room. Write adapters.loadable: true into its model-config.yaml, which takes "
+            f'Model "{name}" has no room for adapters that are loaded while it runs: the room is made when its workers '
+            "start. Write adapters.loadable: true into its model-config.yaml, which takes "
             "adapters.maxLoras and adapters.maxRank, too."
         )
 

@@ -32,6 +32,7 @@ LEAST: dict[str, dict[str, Any]] = {
 OFFERED: Capabilities = msgspec.structs.replace(ALL, template_variables=(), beam_search=True)
 VALUES: dict[str, Any] = {"n": 2, "top_logprobs": 1, "include": ["message.output_text.logprobs"], "prompt_logprobs": 0}
 """Values of members that are not of any type."""
+VALUES |= {"media_io_kwargs": {"image": {}}, "mm_processor_kwargs": {"max_pixels": 9}}
 VALUES |= {"truncation": "auto", "store": True, "include_usage": True, "stream_options": {"include_obfuscation": True}}
 
 SAMPLING_OF_VLLM = (

@@ -13,6 +13,7 @@ from msx_frontend.generation.replies import CompleteTextReply, EventsOfText, Jso
 from msx_frontend.generation.sampling import SamplingFields, ignored_of, names_of, sampling_params
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.tgi_tokens import FINISH, Finish, TextToken, described
+from msx_frontend.generation.truncation import most_beside
 from msx_frontend.models.versions.model_version import ModelVersion
 
 
@@ -93,13 +94,14 @@ def _generation(request: TextRequest, asked: KserveRequest, *, stream: bool) -> 
     request.names = names_of(fields, prompt="text_input")
     request.ignored = ignored_of(fields, version)
     logprobs = 0 if fields.details else None
-    params = sampling_params(fields, version.schema.capabilities or Capabilities(), temperature=0.0, logprobs=logprobs)
+    offered = version.schema.capabilities or Capabilities()
+    params = sampling_params(fields, offered, temperature=0.0, logprobs=logprobs)
     message = GenerateRequest(
         prompt=asked.text_input,
         params=params,
         stream=stream,
         priority=fields.priority or 0,
-        truncate=fields.truncate_prompt_tokens,
+        truncate=most_beside(fields.truncate_prompt_tokens, offered, params.max_tokens),
     )
     return version, Generation(version, [message], request.api.limits)
 

@@ -33,6 +33,7 @@ from msx_frontend.generation.sampling import (
     sampling_params,
 )
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.truncation import most_beside
 from msx_frontend.generation.usage import FINISH, RunningUsage, openai_usage
 from msx_frontend.models.versions.model_version import ModelVersion
 
@@ -65,8 +66,10 @@ def completions(request: TextRequest) -> StreamedTextReply | CompleteTextReply:
     prompts = prompts_of(asked.prompt)
     request.ignored = ignored_of(asked, version)
     shape = _CompletionShape(asked, version, name, prompts, f"cmpl-{request.id}")
-    params = _params(asked, version.schema.capabilities or Capabilities(), prompts)
-    messages = [_generate_request(asked, prompt, params, adapter) for prompt in prompts]
+    offered = version.schema.capabilities or Capabilities()
+    params = _params(asked, offered, prompts)
+    truncate = most_beside(asked.truncate_prompt_tokens, offered, params.max_tokens)
+    messages = [_generate_request(asked, prompt, params, adapter, truncate) for prompt in prompts]
     generation = Generation(version, messages, request.api.limits)
     if asked.stream:
         return StreamedTextReply(generation, _CompletionStream(shape, generation, told_usage))
@@ -118,7 +121,7 @@ def _params(asked: CompletionRequest, offered: Capabilities, prompts: list[Promp
 
 
 def _generate_request(
-    asked: CompletionRequest, prompt: Prompt, params: SamplingParams, adapter: str
+    asked: CompletionRequest, prompt: Prompt, params: SamplingParams, adapter: str, truncate: int | None
 ) -> GenerateRequest:
     return GenerateRequest(
         prompt=prompt,
@@ -126,7 +129,7 @@ def _generate_request(
         params=params,
         stream=bool(asked.stream),
         priority=asked.priority or 0,
-        truncate=asked.truncate_prompt_tokens,
+        truncate=truncate,
         add_special_tokens=asked.add_special_tokens is not False,
         return_prompt_ids=bool(asked.return_token_ids) or asked.told_usage.continuous_usage_stats,
     )

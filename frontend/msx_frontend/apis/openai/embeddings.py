@@ -14,6 +14,7 @@ from msx_frontend.generation.inputs import Inputs, text_inputs
 from msx_frontend.generation.operations import OperationReply, tokens_of
 from msx_frontend.generation.replies import JsonReply
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.truncation import Truncation, most_tokens
 from msx_frontend.generation.vectors import vector_json
 
 
@@ -22,17 +23,18 @@ class EmbeddingRequest(msgspec.Struct, kw_only=True):
     model: str | None = None
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Positive | None = None
-    truncate_prompt_tokens: Positive | None = None
+    truncate_prompt_tokens: Truncation | None = None
 
 
 def embeddings(request: TextRequest) -> OperationReply[EmbedReply]:
     asked = request.read(EmbeddingRequest)
     request.names = {"truncate": "truncate_prompt_tokens"}
     version = request.directory.find(asked.model, EMBED)
-    _check_dimensions(asked.dimensions, version.schema.capabilities or Capabilities())
+    offered = version.schema.capabilities or Capabilities()
+    _check_dimensions(asked.dimensions, offered)
+    most = most_tokens(asked.truncate_prompt_tokens, offered)
     requests = [
-        EmbedRequest(input=one, dimensions=asked.dimensions, truncate=asked.truncate_prompt_tokens)
-        for one in text_inputs("input", asked.input)
+        EmbedRequest(input=one, dimensions=asked.dimensions, truncate=most) for one in text_inputs("input", asked.input)
     ]
 
     def write(replies: list[EmbedReply]) -> JsonReply:

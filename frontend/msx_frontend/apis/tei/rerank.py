@@ -22,6 +22,7 @@ from msx_frontend.generation.ranking import (
 )
 from msx_frontend.generation.replies import JsonReply, model_header
 from msx_frontend.generation.text_request import TextRequest
+from msx_frontend.generation.truncation import Truncation
 
 
 class RerankTexts(msgspec.Struct, kw_only=True):
@@ -36,7 +37,7 @@ class RerankTexts(msgspec.Struct, kw_only=True):
     documents: list[str | Document] | None = None
     top_n: Positive | None = None
     return_documents: bool | None = None
-    truncate_prompt_tokens: Positive | None = None
+    truncate_prompt_tokens: Truncation | None = None
     max_tokens_per_doc: Positive | None = None
     model: str | None = None
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
-from msgspec import Meta
 
 from msx_core.generation import Capabilities
 from msx_core.generation.classify import Scale
-from msx_core.generation.wire import MOST_INTEGER, Positive
+from msx_core.generation.wire import Positive
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.inputs import Inputs
+from msx_frontend.generation.truncation import Truncation, most_tokens
 from msx_frontend.models.versions.model_version import ModelVersion
 
-WHOLE = -1
-"""`truncate_prompt_tokens` for as many tokens as the model reads."""
 NAMES = {"truncate": "truncate_prompt_tokens"}
 
 
@@ -23,7 +21,7 @@ class Pooled(msgspec.Struct, kw_only=True):
     """Members of all these requests. `use_activation`: None for what the model's files say."""
 
     model: str | None = None
-    truncate_prompt_tokens: Annotated[int, Meta(ge=WHOLE, le=MOST_INTEGER)] | None = None
+    truncate_prompt_tokens: Truncation | None = None
     truncation_side: Literal["left", "right"] | None = None
     use_activation: bool | None = None
 
@@ -39,11 +37,7 @@ class Pooled(msgspec.Struct, kw_only=True):
 
     def most_tokens(self, version: ModelVersion) -> int | None:
         """Tokens to which a text is cut; None for one that is refused where it is too long. Raises WrongParameter."""
-        if self.truncate_prompt_tokens == 0:
-            raise WrongParameter("truncate_prompt_tokens", "expected at least 1, or -1 for as many as the model reads")
-        if self.truncate_prompt_tokens == WHOLE:
-            return (version.schema.capabilities or Capabilities()).max_input_tokens
-        return self.truncate_prompt_tokens
+        return most_tokens(self.truncate_prompt_tokens, version.schema.capabilities or Capabilities())
 
 
 class ClassificationRequest(Pooled, kw_only=True):
