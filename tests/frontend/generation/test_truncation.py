@@ -1,7 +1,6 @@
 from typing import Any
 
 import pytest
-
 from msgspec.structs import replace
 
 from msx_core.generation import Capabilities
@@ -10,7 +9,7 @@ from tests.frontend.generation.speaker import ALL, Speaker, refused, words
 from tests.loops import run
 
 OFFERED = Capabilities(max_input_tokens=255, max_total_tokens=256)
-MODELS = {"m": replace(ALL, max_input_tokens=255, max_total_tokens=256)}
+MODELS: dict[str, Capabilities | None] = {"m": replace(ALL, max_input_tokens=255, max_total_tokens=256)}
 HELLO = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 16}
 BODIES: list[tuple[str, dict[str, Any]]] = [
     ("/v1/completions", {"prompt": "hi"}),
