@@ -17,7 +17,7 @@ from msx_frontend.generation.truncation import most_beside
 from msx_frontend.models.versions.model_version import ModelVersion
 
 WITHOUT_EFFECT = ("media_io_kwargs", "mm_processor_kwargs", "verbosity")
-"""What vLLM would read images by is the model's own; no model has a word for `verbosity`."""
+"""Images are read as the section `vllm:` of the model says; no model has a word for `verbosity`."""
 
 
 class ChatRequest(ConversationFields, kw_only=True):
