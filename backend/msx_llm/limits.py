@@ -10,7 +10,7 @@ from msx_core.config import ModelConfig
 from msx_sdk.errors import HandlerLoadError
 
 SLOTS = (1, 4, 8, 16)
-PREFILL = (16, 64, 256, 512)
+PREFILL = (16, 32, 128, 512)
 MOST_GRAPHS = 12
 """The most graphs of the decoding step."""
 ENOUGH_SLOTS = 4

@@ -15,6 +15,9 @@ MOST_STEPS = 16.0
 STEP_TOKENS = 20
 """A prefill step reads all weights, which takes as long as to compute this many tokens: on a CPU steps of 32, 128, 256
 and 512 tokens of a model of 135 million parameters take as long as 16 to 22 tokens more than these."""
+LEAST = 32
+"""Tokens of the smallest chunk between two decoding steps, if there is such a bucket: half as many take two thirds of
+the time."""
 
 
 class PrefillPace:
@@ -24,12 +27,13 @@ class PrefillPace:
     A prompt that fits one chunk may cost as much as `MOST_STEPS` at once: its text soon shares the steps of the others,
     of which one takes little longer for it.
 
-    The chunk is one of `buckets`, to which runners pad: at least the smallest, at most `most`, with which it starts
-    until both costs have been measured.
+    The chunk is one of `buckets`, to which runners pad: at most `most`, with which it starts until both costs have been
+    measured, and at least the smallest, of a step of its own `LEAST`.
     """
 
     def __init__(self, buckets: Sequence[int], most: int) -> None:
         self._buckets = [*(bucket for bucket in buckets if bucket < most), most]
+        self._least = LEAST if LEAST in self._buckets else self._buckets[0]
         self._prefill: float | None = None
         """Seconds of one token, including padding."""
         self._decode: float | None = None
@@ -61,18 +65,21 @@ class PrefillPace:
 
     @property
     def chunk(self) -> int:
-        """The size of a chunk in tokens while other texts decode."""
-        return self._bucket_of(self.room(1.0))
+        """Tokens of prompts in a step in which other texts decode."""
+        return self._bucket_of(self._affordable(1.0))
 
     def room(self, steps: float) -> int:
-        """Tokens of prompts that cost as much as `steps` decoding steps; the smallest bucket at least."""
-        if not self._prefill or self._decode is None:
-            return self._buckets[-1]
-        return max(int(min(steps, MOST_STEPS) * self._decode / self._prefill), self._buckets[0])
+        """Tokens of prompts that cost as much as `steps` decoding steps; the smallest chunk at least."""
+        return max(self._affordable(min(steps, MOST_STEPS)), self._least)
 
     def within(self, tokens: int, room: int) -> int:
         """`piece` of a prompt that has so many tokens left, in so much `room`."""
         return self.piece(min(tokens, self._bucket_of(room)))
+
+    def _affordable(self, steps: float) -> int:
+        if not self._prefill or self._decode is None:
+            return self._buckets[-1]
+        return int(steps * self._decode / self._prefill)
 
     def _lefts(self, tokens: int) -> list[int]:
         """Tokens that are left before each step, where all buckets but the last are full."""

@@ -24,12 +24,12 @@ def test_nothing_given_is_the_whole_context_and_sixteen_slots() -> None:
     assert (found.context, found.max_input, found.slots, found.batch_total) == (2048, 2047, 16, 16 * 2048)
     assert found.slot_buckets == (1, 4, 8, 16)
     assert found.context_buckets == (256, 1024, 2048)
-    assert (found.batch_prefill, found.prefill_buckets) == (512, (16, 64, 256, 512))
+    assert (found.batch_prefill, found.prefill_buckets) == (512, (16, 32, 128, 512))
 
 
 def test_a_small_model_has_few_graphs() -> None:
     found = limits(context=256)
-    assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (16, 64, 256), 256)
+    assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (16, 32, 128, 256), 256)
 
 
 def test_as_many_texts_as_the_memory_holds() -> None:
@@ -57,7 +57,7 @@ def test_a_long_context_makes_room_for_a_few_texts() -> None:
         ({"maxBatchTotalTokens": 100}, {"batch_total": 2048}),
         ({"contextBuckets": [128, 512, 4096]}, {"context_buckets": (128, 512, 2048)}),
         ({"slotBuckets": [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}, {"context_buckets": (2048,)}),
-        ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (16, 64)}),
+        ({"maxBatchPrefillTokens": 64}, {"batch_prefill": 64, "prefill_buckets": (16, 32, 64)}),
         ({"captureBuckets": [2, 64, 1]}, {"capture_buckets": (1, 2, 16)}),
         ({"prefillBuckets": [16, 700]}, {"prefill_buckets": (16, 512)}),
         ({"memory": 64 * MIB}, {"context": 1024, "slots": 4}),

@@ -31,6 +31,15 @@ def test_at_least_the_smallest_bucket() -> None:
     assert pace.chunk == 32
 
 
+def test_no_chunk_costs_less_than_to_read_the_weights() -> None:
+    pace = PrefillPace((16, 32, 128), 128)
+    pace.note(chunk(128), 0.040)
+    pace.note(DECODE, 0.001)
+    assert pace.within(100, pace.room(1)) == 32
+    assert pace.within(10, pace.room(1)) == 10
+    assert pace.chunk == 16, "beside texts that decode"
+
+
 def test_padding_counts() -> None:
     pace = PrefillPace((32, 128, 512), 512)
     assert [pace.cost(tokens) for tokens in (1, 32, 33, 512)] == [32, 32, 128, 512]
