@@ -15,6 +15,9 @@ from msx_net.keys import ClientKey
 NAMELESS = frozenset({"", "dummy", "tgi"})
 """Names that clients send if they do not know the model: huggingface_hub sends dummy, TGI's users send tgi."""
 
+LATEST = ":latest"
+"""Ollama's lists show it behind every name, and its users send such names to OpenAI's routes, too."""
+
 
 class AdaptedModel(NamedTuple):
     """`adapter` is empty for the model alone."""
@@ -54,6 +57,7 @@ class Directory:
     def find_adapted(self, name: str | None, operation: str) -> AdaptedModel:
         """The same as `find` for `model:adapter`, and for the bare name of an adapter that one model has. Raises
         UnknownAdapter, too."""
+        name = self._plain(name) if name else name
         base, colon, adapter = (name or "").partition(":")
         if not name or self._knows(name):
             return _adapted(self.find(name, operation), "", name)
@@ -67,6 +71,13 @@ class Directory:
     def _knows(self, name: str) -> bool:
         """It is the name or an alias of a model."""
         return self._registry.has_model(name) or self._registry.aliases.name_of(name) is not None
+
+    def _plain(self, name: str) -> str:
+        """The name without LATEST, unless a model or an adapter is called so."""
+        base = name.removesuffix(LATEST)
+        if base == name or self._knows(name) or not self._knows(base):
+            return name
+        return name if LATEST[1:] in self._registry.find(base).schema.adapter_names else base
 
     def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
         """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""
@@ -123,6 +134,7 @@ class Directory:
 
     def default(self, name: str) -> ModelVersion:
         """Raises ModelNotFound."""
+        name = self._plain(name)
         if not self._knows(name):
             raise UnknownModel(name, "for text", [one.source.name for one in self.language_models()])
         return self._registry.find(name)
@@ -148,6 +160,7 @@ class Directory:
         return name is not None and (name not in NAMELESS or self._knows(name))
 
     def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
+        name = self._plain(name)
         if self._key is not None:
             self._key.check_model(name)
         try:

@@ -91,12 +91,17 @@ def _call(place: str, call: Any) -> dict[str, Any]:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise WrongParameter(f"{place}.function.name", "needed")
-    arguments = function.get("arguments", {})
-    if isinstance(arguments, str):
-        try:
-            arguments = msgspec.json.decode(arguments or "{}")
-        except msgspec.DecodeError as error:
-            raise WrongParameter(f"{place}.function.arguments", f"expected a text of JSON: {error}") from None
-        except RecursionError:
-            raise WrongParameter(f"{place}.function.arguments", "its JSON is nested too deeply") from None
+    arguments = read_arguments(f"{place}.function.arguments", function.get("arguments", {}))
     return {**call, "type": "function", "function": {**function, "arguments": arguments}}
+
+
+def read_arguments(place: str, given: Any) -> Any:
+    """Decode a text of JSON; any other value is given back. Raises WrongParameter, which names the place."""
+    if not isinstance(given, str):
+        return given
+    try:
+        return msgspec.json.decode(given or "{}")
+    except msgspec.DecodeError as error:
+        raise WrongParameter(place, f"expected a text of JSON: {error}") from None
+    except RecursionError:
+        raise WrongParameter(place, "its JSON is nested too deeply") from None

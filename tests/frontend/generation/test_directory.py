@@ -137,3 +137,23 @@ def test_no_other_model_answers_while_the_first_is_loaded(tmp_path: Path) -> Non
         assert Directory(harness.registry, "a").find_for_tgi(None, GENERATE).labels == ("a", "1.0")
 
     in_harness(tmp_path, test)
+
+
+def test_every_name_may_end_as_ollama_s(tmp_path: Path) -> None:
+    async def test(harness: Harness) -> None:
+        FakeGroup.offers = {
+            "a": Capabilities(generate=True, embed=True, tokenize=True),
+            "b": Capabilities(generate=True, adapters=("latest",)),
+        }
+        await harness.register("a")
+        await harness.register("b")
+        directory = Directory(harness.registry)
+        version, adapter, _ = directory.find_adapted("a:latest", GENERATE)
+        assert (version.source.name, adapter) == ("a", "")
+        assert directory.find("a:latest", EMBED).source.name == "a"
+        assert directory.find_for_tokens("a:latest").source.name == "a"
+        assert directory.find_adapted("b:latest", GENERATE).adapter == "latest"
+        with pytest.raises(ModelNotFound, match="crow:latest"):
+            directory.find_adapted("crow:latest", GENERATE)
+
+    in_harness(tmp_path, test)

@@ -50,15 +50,17 @@ class BlockReader:
 
     def _said(self, role: str, blocks: list[tuple[str, Block]]) -> Iterator[dict[str, Any]]:
         parts: list[str | Block] = []
+        results = 0
         for place, block in blocks:
             if block["type"] == "tool_result":
                 if parts:
                     yield {"role": role, "content": joined(parts)}
                     parts = []
                 yield self._result(place, block)
+                results += 1
             else:
                 parts += self._parts(place, block)
-        if parts:
+        if parts or not results:  # without any, as of blocks that are left out, the message is empty
             yield {"role": role, "content": joined(parts)}
 
     def _answer(self, blocks: list[tuple[str, Block]]) -> Iterator[dict[str, Any]]:

@@ -11,7 +11,7 @@ from msx_frontend.apis.openai.item_references import kind_of
 from msx_frontend.apis.openai.response_tools import LISTS, FunctionName, ResponseTools
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.images.finder import ImageFinder
-from msx_frontend.generation.messages import content_of
+from msx_frontend.generation.messages import content_of, read_arguments
 
 Item = dict[str, Any]
 CALLS = {"local_shell_call": "action", "shell_call": "action", "apply_patch_call": "operation"}
@@ -44,7 +44,7 @@ class ItemReader:
             self._thoughts += filter(None, [_thoughts(item)])
         elif kind == "function_call":
             name = self._tools.offered(FunctionName(str(item.get("namespace") or ""), str(item.get("name"))))
-            self._call(item, name, item.get("arguments", "{}"))
+            self._call(item, name, read_arguments(f"{place}.arguments", item.get("arguments", "{}")))
         elif kind == "custom_tool_call":
             self._call(item, item.get("name"), {"input": item.get("input")})
         elif kind in CALLS:

@@ -364,3 +364,9 @@ def test_an_unknown_model() -> None:
         assert reply["error"]["type"] == "not_found_error"
 
     run(test())
+
+
+@pytest.mark.parametrize("content", [[], [{"type": "container_upload", "file_id": "f"}]])
+def test_a_message_of_no_blocks_is_empty(content: list[Any]) -> None:
+    asked, _ = ask("a", messages=[{"role": "user", "content": content}])
+    assert asked.messages == [{"role": "user", "content": ""}]

@@ -40,3 +40,8 @@ def test_one_model() -> None:
 
 def test_others_get_openais_form() -> None:
     assert asked("/v1/models", "other").json["object"] == "list"
+
+
+def test_errors_are_in_cohere_s_form() -> None:
+    assert list(asked("/v1/models/crow").json) == ["message"]
+    assert list(asked("/v1/models/crow", "other").json) == ["error"]

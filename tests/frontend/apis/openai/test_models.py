@@ -63,6 +63,14 @@ def test_kserve_v1_is_on_the_same_paths() -> None:
     run(test())
 
 
+def test_the_name_that_ollama_s_lists_show() -> None:
+    async def test() -> None:
+        reply = (await Speaker(models=MODELS).ask("/v1/models/m:latest", method="GET")).json
+        assert reply["id"] == "m"
+
+    run(test())
+
+
 def listed(models: dict[str, Capabilities | None], query: str = "", **expected: int) -> Any:
     async def test() -> Any:
         exchange = await Speaker(models=models).ask(f"/v1/models{query}", method="GET", **VERSION)
@@ -102,4 +110,10 @@ def test_pages_of_that_list(query: str, ids: str, more: bool) -> None:
 
 @pytest.mark.parametrize("query", ["?limit=0", "?limit=1001", "?limit=x", "?after_id=z"])
 def test_wrong_pages_are_refused(query: str) -> None:
-    listed({"m": ALL}, query, status=400)
+    reply = listed({"m": ALL}, query, status=400)
+    assert (reply["type"], reply["error"]["type"]) == ("error", "invalid_request_error")
+
+
+def test_a_model_that_is_not_there_in_anthropic_s_form() -> None:
+    reply = listed({"m": ALL}, "/crow", status=404)
+    assert reply == {"type": "error", "error": {"type": "not_found_error", "message": reply["error"]["message"]}}

@@ -128,6 +128,10 @@ def test_a_conversation() -> None:
         ({"background": True}, "background: needs jobs=true"),
         ({"input": [{"type": 3}]}, "input[0].type: expected the type of an item"),
         ({"input": [{}]}, "input[0].type: expected the type of an item"),
+        (
+            {"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"}]},
+            "input[0].arguments: expected a text of JSON",
+        ),
         ({"input": [{"role": "user", "content": 3}]}, "input[0].content: expected a text or a list of parts"),
         ({"input": []}, "input: at least one"),
         ({"tools": [{"name": "f"}]}, "tools[0].type: needed"),
