@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.kernels import Kernels
+from msx_sdk.mindspore.parallel import Parallel
 
 
 class DevicePeaks(NamedTuple):
@@ -29,8 +30,6 @@ class EngineDevice(Protocol):
     """All ranks have the memory of the machine; else each has a device's own."""
     embedding_tokens: ClassVar[int]
     """Tokens of one call that keep the device busy; more would only delay the texts that share it."""
-    layer_graphs: ClassVar[int]
-    """Bytes that MindSpore's graphs keep for each layer beside its weights, measured with 2.10; its weights at most."""
     peaks: ClassVar[Mapping[str, DevicePeaks]]
     """The products that `msx-serve plan` knows, by name."""
 
@@ -49,6 +48,10 @@ class EngineDevice(Protocol):
 
     def cache_tokens(self, config: DecoderConfig, texts: int, context: int) -> int:
         """Tokens for which a cache of so many whole texts has memory. Raises HandlerLoadError."""
+
+    def layer_graphs(self, config: DecoderConfig, parallel: Parallel) -> int:
+        """Bytes that MindSpore's graphs keep for each layer beside its weights, measured with 2.10; its weights at
+        most."""
 
     def largest_step(self, loaded: Any, chooses: bool) -> int:
         """Bytes that the device holds at once, at most, while the largest steps of a `LoadedDecoder` are tried; 0 where

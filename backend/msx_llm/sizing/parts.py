@@ -148,7 +148,7 @@ def _inner_width(config: DecoderConfig, parallel: Parallel) -> int:
 
 def graph_bytes(config: DecoderConfig, parallel: Parallel) -> int:
     """Bytes that graphs keep beside weights."""
-    most = engine_device(parallel.target).layer_graphs
+    most = engine_device(parallel.target).layer_graphs(config, parallel)
     size = itemsize(config, parallel.target)
     layers = own_layers(config, parallel)
     return sum(min(layer_parameters(config, parallel.tp_size, layer) * size, most) for layer in layers)

@@ -9,6 +9,7 @@ from msx_llm.sizing.parts import (
     activation_bytes,
     adapter_bytes,
     cache_bytes,
+    graph_bytes,
     layers_parameters,
     rank_parameters,
     token_bytes,
@@ -41,6 +42,14 @@ def test_keys_and_values_are_shared_by_groups_of_queries(tmp_path: Path) -> None
 def test_more_ranks_than_heads_of_keys_keep_a_head_each(tmp_path: Path) -> None:
     config = read_config(folder_of(tmp_path, LLAMA_7B, num_key_value_heads=2))
     assert token_bytes(config, on_npu(shards=2)) == token_bytes(config, on_npu(shards=8)) == 32 * 2 * 128 * 2
+
+
+def test_layers_that_share_graphs_keep_nothing_in_them(tmp_path: Path) -> None:
+    """On a CPU: those of one rank, without experts."""
+    plain, experts = (read_config(folder_of(tmp_path, config)) for config in (LLAMA_7B, QWEN3_30B_A3B))
+    assert graph_bytes(plain, Parallel()) == graph_bytes(plain, on_npu()) == 0
+    assert graph_bytes(plain, Parallel(0, 1, 2)) == 32 << 24
+    assert graph_bytes(experts, Parallel()) == 48 << 24
 
 
 def test_all_experts_are_kept_and_a_step_reads_some(tmp_path: Path) -> None:

@@ -12,13 +12,13 @@ from msx_llm.kernels.ascend.soc import check_soc, soc_name
 from msx_llm.kernels.device import DevicePeaks
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.kernels import Kernels
+from msx_sdk.mindspore.parallel import Parallel
 
 
 class AscendDevice:
     target: ClassVar[str] = "Ascend"
     shares_memory: ClassVar[bool] = False
     embedding_tokens: ClassVar[int] = 16_384
-    layer_graphs: ClassVar[int] = 0  # nothing is known: it is in what `cacheFraction` leaves
     peaks: ClassVar[Mapping[str, DevicePeaks]] = PEAKS
 
     def prepare(self) -> None:
@@ -42,6 +42,9 @@ class AscendDevice:
         """Blocks, one of which belongs to no text."""
         size = block_size_of(config)
         return (1 + max(-(-texts * context // size), texts)) * size
+
+    def layer_graphs(self, config: DecoderConfig, parallel: Parallel) -> int:
+        return 0  # nothing is known: it is in what `cacheFraction` leaves
 
     def largest_step(self, loaded: Any, chooses: bool) -> int:
         from msx_llm.kernels.ascend.trial import tried_memory

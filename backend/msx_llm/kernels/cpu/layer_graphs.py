@@ -11,9 +11,7 @@ import mindspore as ms
 from mindspore import Tensor, nn, ops
 
 from msx_llm.kernels.cpu.recorded import RecordedGraph
-from msx_llm.models.config import DecoderConfig
 from msx_llm.models.decoder import Decoder
-from msx_sdk.mindspore.parallel import Parallel
 
 MOST = 15
 """Layers of a graph. Each call of a graph takes time, and each layer more time to compile: a step of one text of a
@@ -21,13 +19,6 @@ model of 30 layers takes 1.5 times the processor time of one graph of all in gra
 15, which compile in 3 s each."""
 
 _OF_ALL_CELLS = frozenset(vars(nn.Cell()))
-
-
-def records(config: DecoderConfig, parallel: Parallel) -> bool:
-    """Whether layers can be recorded: MindSpore does not record the operators that choose experts, nor is it known of
-    the states of gated delta nets, and of layers that return no residual."""
-    plain = config.experts is None and config.delta is None and not config.layer_factors
-    return plain and parallel.world_size == 1 and not parallel.graphs_hang
 
 
 class LayerGraphs:

@@ -12,8 +12,9 @@ from msx_llm.adapters.adapter import Adapter
 from msx_llm.adapters.device import DeviceAdapters
 from msx_llm.kernels.cpu.delta_state import SlotDeltaState
 from msx_llm.kernels.cpu.extent import extent
-from msx_llm.kernels.cpu.layer_graphs import LayerGraphs, records
+from msx_llm.kernels.cpu.layer_graphs import LayerGraphs
 from msx_llm.kernels.cpu.pages import trim
+from msx_llm.kernels.cpu.recording import records
 from msx_llm.kernels.cpu.shapes import StepShape, StepShapes
 from msx_llm.kernels.cpu.sleeping import SleepingMemory
 from msx_llm.kernels.cpu.slots import SlotAttention, SlotLayout
