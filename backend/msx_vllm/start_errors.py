@@ -26,11 +26,20 @@ HANDLER = {
 
 @contextmanager
 def explained(work_dir: Path) -> Iterator[None]:
-    """Raise HandlerLoadError with the reason in the place of vLLM's RuntimeError."""
+    """Raise HandlerLoadError with the reason in the place of vLLM's RuntimeError and ValueError."""
     try:
         yield
+    except ValueError as error:
+        raise HandlerLoadError(f"vllm: vLLM does not take this model, or these arguments: {_refusal(error)}") from error
     except RuntimeError as error:
         raise HandlerLoadError(f"vLLM's engine did not start: {_first(work_dir / FILE) or error}") from error
+
+
+def _refusal(error: ValueError) -> str:
+    """The sentences alone: Pydantic's errors, which vLLM's configurations raise, also print what was given."""
+    if not callable(told := getattr(error, "errors", None)):
+        return str(error)
+    return "; ".join(str(one["msg"]).removeprefix("Value error, ") for one in told())
 
 
 def _first(path: Path) -> str:

@@ -6,7 +6,7 @@ import re
 import traceback
 from dataclasses import dataclass
 
-from msx_core.errors import PredictionError
+from msx_core.errors import HandlerLoadError, PredictionError
 from msx_core.extras import remedy
 from msx_core.statuses import OUT_OF_RESOURCES, PREDICTION_FAILED
 
@@ -63,9 +63,10 @@ def without_addresses(text: str) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """A MemoryError, or an error whose text says so: MindSpore and CANN raise RuntimeError, torch an error with
-    "CUDA"."""
+    "CUDA". A HandlerLoadError explains what is wrong, and may name CUDA for another reason."""
     text = text_of(error)
-    return isinstance(error, MemoryError) or _NO_MEMORY.search(text) is not None or "CUDA" in text
+    of_torch = "CUDA" in text and not isinstance(error, HandlerLoadError)
+    return isinstance(error, MemoryError) or _NO_MEMORY.search(text) is not None or of_torch
 
 
 def shortened(text: str, limit: int) -> str:

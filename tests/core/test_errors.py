@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from msx_core.failures import RequestFailure, is_out_of_memory, summary
-from msx_sdk.errors import InvalidInput, PredictionError
+from msx_sdk.errors import HandlerLoadError, InvalidInput, PredictionError
 
 
 def test_a_handler_chooses_status_and_message() -> None:
@@ -54,6 +54,11 @@ def test_memory_that_ran_out_is_507(error: Exception) -> None:
     assert is_out_of_memory(error)
     assert RequestFailure.of(error).status == 507
     assert RequestFailure.of(error).message.startswith("Out of resources: ")
+
+
+def test_a_load_that_names_cuda_has_not_run_out_of_memory() -> None:
+    assert not is_out_of_memory(HandlerLoadError("a longer context may cause a CUDA array out-of-bounds error"))
+    assert is_out_of_memory(HandlerLoadError("vLLM's engine did not start: CUDA out of memory"))
 
 
 def test_a_summary_is_one_line() -> None:

@@ -107,6 +107,24 @@ def test_vllms_logs_are_records(capfd: pytest.CaptureFixture[str]) -> None:
     assert '"logger":"vllm.test","message":"hello"' in capfd.readouterr().err
 
 
+def test_a_start_that_vllm_refuses_tells_its_sentence(here: Path) -> None:
+    """Without what Pydantic prints of the arguments."""
+    with pytest.raises(HandlerLoadError, match=r"these arguments: the context is too long$"), explained(here):
+        raise ValueError("the context is too long")
+    with (
+        pytest.raises(HandlerLoadError, match=r"these arguments: the context is too long; mode: unknown$"),
+        explained(here),
+    ):
+        raise Invalid("1 validation error for ModelConfig [input_value=ArgsKwargs((), {})]")
+
+
+class Invalid(ValueError):
+    """As Pydantic's ValidationError."""
+
+    def errors(self) -> list[dict[str, str]]:
+        return [{"msg": "Value error, the context is too long"}, {"msg": "mode: unknown"}]
+
+
 def test_a_start_that_fails_in_another_process_tells_its_first_error(here: Path) -> None:
     """Which vLLM's own exception does not."""
     prepare(here, None)
