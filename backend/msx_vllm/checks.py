@@ -10,6 +10,8 @@ GREEDY = 1e-5
 HOTTEST = 2.0
 SEEDS = 1 << 64
 LIMIT = "vllm.max_model_len"
+PROMPT, INPUT = "prompt", "input"
+"""The names of the text that goes on, and of one that is read alone, in requests."""
 
 
 def is_greedy(params: SamplingParams) -> bool:
@@ -40,7 +42,7 @@ def check_sampling(params: SamplingParams, *, drafts: bool, adapts: bool) -> Non
 def room_of(params: SamplingParams, prompt: int, context: int) -> int | None:
     """`max_tokens` as the context holds it with the prompt; None: all that it holds. Raises ContextLengthExceeded."""
     if prompt >= context:
-        raise ContextLengthExceeded(too_long(prompt, context - 1))
+        raise ContextLengthExceeded(too_long(prompt, context))
     if params.max_tokens is None:
         return None
     if prompt + params.max_tokens > context and not params.fit_context:
@@ -52,19 +54,21 @@ def room_of(params: SamplingParams, prompt: int, context: int) -> int | None:
     return min(params.max_tokens, context - prompt)
 
 
-def too_long(tokens: int | None, limit: int) -> str:
-    """The error for a prompt that is too long; None: its tokens were not counted. Its sentences are OpenAI's, which
-    clients recognise."""
-    has = f"more than {limit}" if tokens is None else tokens
+def too_long(tokens: int | None, context: int, name: str = PROMPT) -> str:
+    """The error for a prompt or another text that is too long; None: its tokens were not counted. Its sentences are
+    OpenAI's, which clients recognise."""
+    longest = context - 1 if name == PROMPT else context
+    has = f"more than {longest}" if tokens is None else tokens
+    room = f", of which a prompt has {longest} at most" if name == PROMPT else ""
     return (
-        f"prompt: This model's maximum context length is {limit + 1} tokens ({LIMIT}), of which a prompt has "
-        f"{limit} at most; this one has {has}. Input tokens exceed the configured limit: shorten or truncate it."
+        f"{name}: This model's maximum context length is {context} tokens ({LIMIT}){room}; the {name} has {has}. "
+        "Input tokens exceed the configured limit: shorten or truncate it."
     )
 
 
-def check_ids(ids: Sequence[int], vocab_size: int) -> None:
+def check_ids(ids: Sequence[int], vocab_size: int, name: str = PROMPT) -> None:
     """Raises InvalidInput."""
     if not ids:
-        raise InvalidInput("prompt: it has no tokens; give at least one")
+        raise InvalidInput(f"{name}: it has no tokens; give at least one")
     if wrong := [token for token in (min(ids), max(ids)) if not 0 <= token < vocab_size]:
-        raise InvalidInput(f"prompt: {wrong[0]} is not a token of this model, which has {vocab_size}")
+        raise InvalidInput(f"{name}: {wrong[0]} is not a token of this model, which has {vocab_size}")

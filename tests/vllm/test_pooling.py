@@ -14,6 +14,7 @@ import pytest
 from msx_sdk.errors import HandlerLoadError, InvalidInput
 from msx_sdk.generation import ClassifyRequest, EmbedRequest
 from msx_sdk.testing import LocalModel
+from msx_vllm.checks import INPUT, too_long
 from msx_vllm.handler import VllmHandler
 
 PROMPTS = {"prompts": {"query": "q: ", "passage": "text: "}, "default_prompt_name": "passage"}
@@ -94,6 +95,18 @@ def test_the_first_dimensions_are_normalized_again(model: LocalModel) -> None:
 def test_vectors_that_are_refused(model: LocalModel, request_: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         vector(model, input="ab", **request_)
+
+
+def test_errors_have_the_request_s_name_of_the_text(model: LocalModel) -> None:
+    with pytest.raises(InvalidInput, match="input: 99999 is not a token of this model"):
+        vector(model, input=(99_999,))
+    with pytest.raises(InvalidInput, match="input: it has no tokens"):
+        vector(model, input=())
+    beginning = "This model's maximum context length is 256 tokens (vllm.max_model_len)"
+    assert too_long(None, 256, INPUT).startswith(f"input: {beginning}; the input has more than 256. ")
+    assert too_long(None, 256).startswith(
+        f"prompt: {beginning}, of which a prompt has 255 at most; the prompt has more"
+    )
 
 
 @pytest.mark.parametrize("files", [{"config_sentence_transformers.json": PROMPTS}])

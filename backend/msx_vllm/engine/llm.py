@@ -126,7 +126,7 @@ class Llm:
     ) -> AsyncGenerator[EngineOutput, None]:
         """The outputs of a request, which is aborted when the generator is closed. Raises InvalidInput and
         PredictionError."""
-        with told(self.longest, constrained=request.params.constraint is not None):
+        with told(self.context, constrained=request.params.constraint is not None):
             prompt, most, options = await self._prepared(request)
             asked = sampling_params(request.params, texts, most, stream=request.stream, backend=self._constrained_by)
             if parsing is not None and parsing.keeps_special:
@@ -141,7 +141,7 @@ class Llm:
         """The whole texts of a beam search, the best first. Raises InvalidInput and PredictionError."""
         if request.images:
             raise InvalidInput("use_beam_search: not together with images; leave one of them out")
-        with told(self.longest):
+        with told(self.context):
             prompt, most, options = await self._prepared(request)
             ids = tuple(prompt["prompt_token_ids"])
             begun = BeamPrompt(ids, most or self.context - len(ids), options)

@@ -12,7 +12,7 @@ from vllm.renderers.params import TokenizeParams
 from msx_core.chat_templates.pair_template import PairText
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ClassifyReply, ClassifyRequest, EmbedReply, EmbedRequest
-from msx_vllm.checks import check_ids
+from msx_vllm.checks import INPUT, check_ids
 from msx_vllm.engine.failures import told
 from msx_vllm.pooling_files import PoolingFiles
 
@@ -53,7 +53,7 @@ class PooledTexts:
             raise InvalidInput("prompt_name: only before a text, not before token ids")
         if (request.dimensions or 0) > self.size:
             raise InvalidInput(f"dimensions: {request.dimensions} is more than the {self.size} of this model")
-        with told(self._context):
+        with told(self._context, INPUT):
             prompt = await self._prompt(request)
             asked = PoolingParams(task="embed", use_activation=request.normalize)
             vector, tokens = await self._pooled(prompt, asked, id)
@@ -64,7 +64,7 @@ class PooledTexts:
 
     async def classify(self, request: ClassifyRequest, id: str) -> ClassifyReply:
         """Raises InvalidInput and PredictionError."""
-        with told(self._context):
+        with told(self._context, INPUT):
             kinds: list[int] | None = None
             if request.pair is None:
                 prompt = await self._prompt(request)
@@ -89,7 +89,7 @@ class PooledTexts:
         if isinstance(request.input, str):
             given = {"prompt": request.input}
         (made,) = await self._renderer.render_cmpl_async([given], params)
-        check_ids(made["prompt_token_ids"], self._config.get_vocab_size())
+        check_ids(made["prompt_token_ids"], self._config.get_vocab_size(), INPUT)
         return made
 
     async def _pair(self, request: ClassifyRequest, second: str) -> tuple[Any, list[int] | None]:

@@ -47,6 +47,7 @@ def error_of(path: str, body: dict[str, Any], failure: HandlerFailed | None = No
         ("/v1/responses", {"input": "a", "max_output_tokens": 5}, "max_tokens", "max_output_tokens"),
         ("/v1/responses", {"input": "a", **FORMAT}, "constraint", "text.format.schema"),
         ("/v1/embeddings", {"input": "a"}, "truncate", "truncate_prompt_tokens"),
+        ("/score", {"text_1": "a", "queries": "a", "documents": ["b"]}, "input", "queries"),
     ],
 )
 def test_the_handlers_names_become_the_clients(path: str, body: dict[str, Any], ours: str, theirs: str) -> None:

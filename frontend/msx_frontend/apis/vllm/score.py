@@ -44,6 +44,7 @@ def score(request: TextRequest) -> OperationReply[ClassifyReply] | OperationRepl
         if getattr(asked, name):
             raise WrongParameter(name, why)
     sides = _sides(asked)
+    request.names = {**NAMES, "input": _first_name(asked)}
     version = _version(request, asked.model)
     offered = version.schema.capabilities
     if offered is None or offered.rerank:
@@ -71,6 +72,10 @@ def _sides(asked: ScoreRequest) -> Sides:
             _check(names, sides)
             return sides
     raise WrongParameter("text_1", "text_1 and text_2 are needed, or queries and documents")
+
+
+def _first_name(asked: ScoreRequest) -> str:
+    return next(pair[0] for pair in PAIRS if None not in [getattr(asked, name) for name in pair])
 
 
 def _check(names: tuple[str, str], sides: Sides) -> None:
