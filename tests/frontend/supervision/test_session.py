@@ -77,6 +77,7 @@ def test_one_that_only_looks_like_a_tracker_ends_too(monkeypatch: pytest.MonkeyP
 def test_a_session_without_a_list_of_processes_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not Linux, or a /proc that shows no others."""
     monkeypatch.setattr(module, "PROC", tmp_path / "none")
-    process, _ = started(MAKES)
+    process, name = started(MAKES)
     end_session(process.pid)
     assert process.wait() == -9
+    Path("/dev/shm", name).unlink(missing_ok=True)  # noqa: S108  # its tracker was killed with it
