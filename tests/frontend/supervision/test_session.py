@@ -80,4 +80,4 @@ def test_a_session_without_a_list_of_processes_ends_too(tmp_path: Path, monkeypa
     process, name = started(MAKES)
     end_session(process.pid)
     assert process.wait() == -9
-    Path("/dev/shm", name).unlink(missing_ok=True)  # noqa: S108  # its tracker was killed with it
+    Path("/dev/shm", name).unlink(missing_ok=True)  # its tracker was killed with it
