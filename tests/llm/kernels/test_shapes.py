@@ -28,6 +28,12 @@ def test_a_part_of_a_prompt_attends_to_the_first_context_that_holds_it() -> None
     assert [shapes.prefill(128, end, False).context for end in (128, 129, 257)] == [128, 256, 512]
 
 
+def test_a_small_part_of_a_prompt_attends_to_the_first_or_the_last_context() -> None:
+    shapes = StepShapes((1,), (256, 512, 1024), (16, 128), extent)
+    assert [shapes.prefill(16, end, False).context for end in (16, 257, 513)] == [256, 1024, 1024]
+    assert [shapes.prefill(128, end, False).context for end in (128, 257, 513)] == [256, 512, 1024]
+
+
 def test_what_no_shape_holds_is_refused(shapes: StepShapes) -> None:
     with pytest.raises(ValueError, match="17 slots: there must be 1 to 16"):
         shapes.decode(17, 1)
@@ -68,12 +74,9 @@ def test_each_shape_is_used_once_it_is_compiled_and_in_the_end_all_are(shapes: S
 
 
 def test_several_prompts_have_as_many_tokens_as_the_largest_prefill_at_most(shapes: StepShapes) -> None:
-    assert names([shape for shape in shapes.all if shape.texts > 1]) == [
-        "prefill 4 × 32 × 64",
-        "prefill 4 × 32 × 512",
-    ]
+    assert names([shape for shape in shapes.all if shape.texts > 1]) == ["prefill 4 × 32 × 64"]
     assert shapes.prefills(2, 20, 64) == StepShape("prefill", 32, 64, texts=4)
-    assert shapes.prefills(4, 20, 65) == StepShape("prefill", 32, 512, texts=4)
+    assert shapes.prefills(4, 20, 65) is None, "they go on behind what is in the cache: one after the other"
     assert shapes.prefills(5, 20, 64) is None
     assert shapes.prefills(2, 33, 64) is None
 
@@ -81,8 +84,8 @@ def test_several_prompts_have_as_many_tokens_as_the_largest_prefill_at_most(shap
 def test_several_prompts_wait_for_a_graph_that_holds_them(shapes: StepShapes) -> None:
     shapes.leave()
     assert shapes.prefills(2, 20, 30) is None
-    shapes.compiled(StepShape("prefill", 32, 512, texts=4))
-    assert shapes.prefills(2, 20, 30) == StepShape("prefill", 32, 512, texts=4)
+    shapes.compiled(StepShape("prefill", 32, 64, texts=4))
+    assert shapes.prefills(2, 20, 30) == StepShape("prefill", 32, 64, texts=4)
 
 
 def test_logits_of_all_tokens_wait_for_a_graph_of_their_own(shapes: StepShapes) -> None:

@@ -6,6 +6,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+SMALL = 4
+"""A prefill of less than a context's 1 / `SMALL` reads little of it."""
+
 
 class StepShape(NamedTuple):
     """`size`: texts of a decoding step, or tokens of a prefill; `context`: the positions that it attends to."""
@@ -109,23 +112,24 @@ class StepShapes:
         ]
 
     def _groups(self) -> list[StepShape]:
-        """Several prompts at once, no more tokens than those of the largest prefill."""
+        """Several prompts at once, no more tokens than those of the largest prefill, in their first context."""
         return [
-            StepShape("prefill", size, context, texts=texts)
+            StepShape("prefill", size, self._first_context(size), texts=texts)
             for size in self._prefills
             for texts in self._slots
             if self._of_groups and texts > 1 and texts * size <= self._prefills[-1]
-            for context in sorted({self._first_context(size), self._contexts[-1]})
         ]
 
     def _first_context(self, count: int) -> int:
         return next((context for context in self._contexts if context >= count), self._contexts[-1])
 
     def _prefill_contexts(self, count: int) -> list[int]:
-        """Contexts that hold a whole bucket; for the chunks of long prompts, which have the largest bucket, some more
-        between."""
-        first = self._first_context(count)
-        between = contexts_between(first, self._contexts[-1]) if count == self._prefills[-1] else []
+        """Contexts that hold a whole bucket: of one that is small beside them the first and the last, because each
+        graph takes memory; for the chunks of long prompts, which have the largest bucket, some more between."""
+        first, last = self._first_context(count), self._contexts[-1]
+        if count * SMALL < first:
+            return sorted({first, last})
+        between = contexts_between(first, last) if count == self._prefills[-1] else []
         longer = (context for context in self._contexts if context >= first)
         return sorted({*longer, *(self._extent(context) for context in between)})
 
