@@ -3,6 +3,7 @@
 import logging
 from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import dropwhile
 
 from msx_core.config import SpeculativeOptions
 from msx_llm.sequence import TokenSequence
@@ -45,8 +46,9 @@ class Speculator:
         self._written = 0.0
         """Seconds that a small model takes for a token of every draft; 0 without one, and until it was measured."""
         self.drafted = self.accepted = 0
-        self._states, self._kept = states, dict[int, int]()
-        """Drafted tokens of each slot's last step: its next one may go on behind any of them."""
+        self._states, self._kept = states, dict[int, tuple[TokenSequence, int]]()
+        """The text of each slot's last step, and how many tokens were drafted there, in the order of the steps: the
+        text's next step may go on behind any of them."""
 
     def drafts_of_text(self) -> TextDrafts:
         """Begins a text, which is expected to accept what others did, and at first no more than `HOPE`: what is lost on
@@ -57,6 +59,7 @@ class Speculator:
     def wanted(self, batch: Sequence[TokenSequence], room: int) -> list[int]:
         """How many tokens a small model should draft for each text; [] for none at all."""
         plain = self._costs.get(self._bucket(len(batch)))
+        room = self._with_states(batch, room)
         if room < 1 or plain is None:
             return []
         most = [min(self._options.tokens, room, it.limit - len(it.tokens) - 1) for it in batch]
@@ -84,10 +87,13 @@ class Speculator:
 
     def began(self, batch: Sequence[TokenSequence], drafts: Drafts) -> None:
         """Note that a step of these texts was started; see `drafts`."""
-        if self._states is not None:
-            counts = [len(draft) for draft in drafts] or [0] * len(batch)
-            slots = (sequence.slot for sequence in batch)
-            self._kept.update((slot, count) for slot, count in zip(slots, counts, strict=True) if slot is not None)
+        if self._states is None:
+            return
+        for sequence, draft in zip(batch, drafts or [[]] * len(batch), strict=True):
+            if sequence.slot is not None:
+                self._kept.pop(sequence.slot, None)
+                if draft:
+                    self._kept[sequence.slot] = sequence, len(draft)
 
     def note(self, sequence: TokenSequence, drafted: int, accepted: int) -> None:
         """Note how many of a text's draft tokens were accepted."""
@@ -104,11 +110,14 @@ class Speculator:
             self._measure(len(step.chunks), seconds)
 
     def _with_states(self, batch: Sequence[TokenSequence], room: int) -> int:
-        """The places for which there are states, too, beside those that texts of other steps may go on behind."""
+        """The places for which there are states, too, beside those that texts of other steps may go on behind. The
+        cache gives up the oldest first: those of texts that have left, up to the first one that has not, are free."""
         if self._states is None:
             return room
         own = {sequence.slot for sequence in batch}
-        return min(room, self._states - sum(count for slot, count in self._kept.items() if slot not in own))
+        others = [(slot, *kept) for slot, kept in self._kept.items() if slot not in own]
+        needed = dropwhile(lambda it: it[1].finished or it[1].slot != it[0], others)
+        return min(room, self._states - sum(count for _, _, count in needed))
 
     def _measure(self, rows: int, seconds: float) -> None:
         before = self._costs.setdefault(self._bucket(rows), seconds)

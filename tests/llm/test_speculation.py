@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,21 @@ from msx_llm.models.delta import DeltaConfig
 from msx_llm.sampling import Constraints
 from msx_llm.speculation import drafts
 from msx_llm.speculation.ngram import NgramIndex
-from msx_llm.step import Decode, Mixed, Prefill, Step
+from msx_llm.step import CopyPositions, Decode, KeepState, Mixed, Prefill, Step
 from msx_sdk.generation import Constraint, GenerateDelta, GenerateRequest
-from tests.llm.fakes import END, VOCAB, EngineHarness, alone, ids, limits, make_tokenizer, read, request
+from tests.llm.fakes import (
+    END,
+    VOCAB,
+    EngineHarness,
+    FakeRunner,
+    FakeStateRunner,
+    alone,
+    ids,
+    limits,
+    make_tokenizer,
+    read,
+    request,
+)
 from tests.llm.test_engine_properties import meet, some_visit
 
 Scene = Callable[[EngineHarness], Awaitable[None]]
@@ -167,29 +180,87 @@ class Wrong(NgramIndex):
         return draft
 
 
-@pytest.mark.parametrize("states", [8, 16])
-def test_texts_of_two_lanes_find_the_states_behind_their_drafts(monkeypatch: pytest.MonkeyPatch, states: int) -> None:
-    """Each token of a step leaves a state, of which the cache has one or two for each slot."""
-    monkeypatch.setattr(module, "NgramIndex", Wrong)
-    monkeypatch.setattr(module, "HOPE", 1.0)
-    monkeypatch.setattr(drafts, "learned", lambda rate, *outcome: rate)
+def laid_out(states: int) -> Callable[[Step], None]:
+    """Has the states of each step laid out as a CPU's cache of 8 slots does, which raises where one was lost."""
     heads: dict[str, Any] = {"key_heads": 1, "value_heads": 1, "key": 1, "value": 1}
     layout = StateLayout(DeltaConfig(**heads, kernel=4, layers=(True,), drafts=states // 8), (8,))
 
     def take(step: Step) -> None:
         if isinstance(step, Prefill):
             layout.places([step.slot], np.arange(step.start, step.start + len(step.tokens))[None])
+        elif isinstance(step, CopyPositions):
+            layout.copied(step.source, step.target, step.length)
+        elif isinstance(step, KeepState):
+            layout.kept(step.slot)
         elif isinstance(step, Decode):
             padding = 8 - len(step.slots)
             layout.places([*step.slots, *[None] * padding], np.array([*step.positions, *[-1] * padding])[:, None])
 
+    return take
+
+
+@pytest.mark.parametrize("states", [8, 16])
+def test_texts_of_two_lanes_find_the_states_behind_their_drafts(monkeypatch: pytest.MonkeyPatch, states: int) -> None:
+    """Each token of a step leaves a state, of which the cache has one or two for each slot."""
+    monkeypatch.setattr(module, "NgramIndex", Wrong)
+    monkeypatch.setattr(module, "HOPE", 1.0)
+    monkeypatch.setattr(drafts, "learned", lambda rate, *outcome: rate)
+
     async def call() -> None:
         speculative = SpeculativeOptions(tokens=7)
         async with EngineHarness(WIDE, lanes=2, speculative=speculative, draft_states=states) as harness:
-            harness.runner.fails = take
+            harness.runner.fails = laid_out(states)
             prompts = [[place, 7, place] for place in range(4)]
             found = await asyncio.gather(*(answer(harness, request(prompt, 55)) for prompt in prompts))
             assert [ids(deltas) for deltas in found] == [alone(prompt, 55) for prompt in prompts]
             assert harness.engine.stats().drafted > 100
 
     asyncio.run(call())
+
+
+class Right(NgramIndex):
+    def draft(self, tokens: Sequence[int], most: int) -> list[int]:
+        return alone(tokens, max(most, 0))
+
+
+def test_texts_that_have_ended_leave_their_states_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them ends with a step of drafted tokens, in a slot of its own."""
+    monkeypatch.setattr(module, "NgramIndex", Right)
+    drafted = [0]
+
+    async def scene(harness: EngineHarness) -> None:
+        harness.runner.fails = laid_out(8)
+        for place in range(8):
+            prompt = [place, 7, place]
+            assert ids(await answer(harness, request(prompt, 40))) == alone(prompt, 40)
+            drafted.append(harness.engine.stats().drafted)
+        added = [after - before for before, after in pairwise(drafted)]
+        assert min(added[1:]) == max(added[1:]) > 20, added
+
+    play(scene, draft_states=8)
+
+
+@pytest.mark.parametrize(("lanes", "states"), [(1, 8), (2, 8), (2, 16)])
+def test_states_are_found_while_texts_come_and_go(monkeypatch: pytest.MonkeyPatch, lanes: int, states: int) -> None:
+    monkeypatch.setattr(module, "HOPE", 1.0)
+    monkeypatch.setattr(drafts, "learned", lambda rate, *outcome: rate)
+    monkeypatch.setattr(FakeStateRunner, "_append", FakeRunner._append)  # the layout says which states there are
+    dice = random.Random(7)
+
+    async def scene(harness: EngineHarness) -> None:
+        harness.runner.fails = laid_out(states)
+
+        async def visit(first: int) -> None:
+            count, prompt = dice.randrange(2, 40), [first, 7, first]
+            assert ids(await answer(harness, request(prompt, count))) == alone(prompt, count)
+            again = [*prompt, *alone(prompt, count)]
+            assert ids(await answer(harness, request(again, 12))) == alone(again, 12)
+
+        async def visits(firsts: Sequence[int]) -> None:
+            for first in firsts:
+                await visit(first)
+
+        await asyncio.gather(*(visits(range(start, 200, 5)) for start in range(5)))
+        assert harness.engine.stats().drafted > 100
+
+    play(scene, lanes=lanes, states=True, draft_states=states)

@@ -83,6 +83,31 @@ def test_no_more_is_drafted_than_there_are_states_for() -> None:
     assert one.drafts([third], 15) == [PATTERN[:7]]
 
 
+def test_states_of_texts_that_have_ended_are_free_as_far_as_the_cache_gives_them_up_first() -> None:
+    one = speculator((1.0, 1.0, 1.0, 1.0))
+    one._states = 10
+    first, second, third = texts = [text(one) for _ in range(3)]
+    for slot, it in enumerate(texts):
+        it.slot = slot
+    one.began([first], [PATTERN[:7]])
+    one.began([second], [PATTERN[:3]])
+    second.finished = True
+    assert one.drafts([third], 15) == [], "those of the first text are older, and needed"
+    one.began([first], [PATTERN[:7]])
+    assert one.drafts([third], 15) == [PATTERN[:3]]
+    first.slot = None  # it was preempted
+    assert one.drafts([third], 15) == [PATTERN[:7]]
+
+
+def test_a_small_model_drafts_no_more_than_there_are_states_for() -> None:
+    one = speculator((1.0, 1.0, 1.0, 1.0))
+    one._states = 10
+    first, second = text(one), text(one)
+    first.slot, second.slot = 0, 1
+    one.began([first], [PATTERN[:7]])
+    assert one.wanted([second], 15) == [3]
+
+
 def test_the_likelier_drafts_come_first() -> None:
     one = speculator((1.0, 1.2, 9.0, 17.0))
     sure, unsure = text(one), text(one)

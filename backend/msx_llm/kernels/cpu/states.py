@@ -21,7 +21,8 @@ class StateLayout:
 
     A drafted token may be wrong. The first token of a text in a step moves the slot's last state; those behind it leave
     states in rows of their own: the text's next step says by its position behind which of them it goes on, and gives
-    the others back. Where more are needed than there are, the oldest are lost; `Speculator` sees to it that none are.
+    the others back. Where more are needed than there are, the oldest are lost; `Speculator` sees to it that these are
+    of texts that have ended.
     """
 
     def __init__(self, delta: DeltaConfig, sizes: Sequence[int]) -> None:
