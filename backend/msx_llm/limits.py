@@ -133,9 +133,15 @@ def _up_to(sizes: tuple[int, ...], limit: int) -> tuple[int, ...]:
 
 
 def _contexts(config: ModelConfig, context: int, most: int) -> tuple[int, ...]:
-    """Lengths up to the whole context, `most` at most; by default each is twice the one before, or four times or more,
-    if there are too many. A graph that reads less of the cache is faster."""
-    doubled = [SHORTEST << power for power in range(max((context - 1) // SHORTEST, 0).bit_length())]
-    wanted = config.context_buckets or doubled[:: -(-len(doubled) // max(most - 1, 1)) or 1]
+    """Lengths up to the whole context, `most` at most. A graph that reads less of the cache is faster."""
+    wanted = config.context_buckets or _lengths(context, most)
     shorter = sorted({size for size in wanted if size < context}, reverse=True)[: most - 1]
     return (*reversed(shorter), context)
+
+
+def _lengths(context: int, most: int) -> list[int]:
+    """Each twice the one before, or four times. Where the context is too long for that, a quarter of it, and a quarter
+    of that: texts that are a little longer than a small part of it would attend to much more of it."""
+    doubled = [SHORTEST << power for power in range(max((context - 1) // SHORTEST, 0).bit_length())]
+    quarters = [size for power in range(1, most) if (size := context >> 2 * power) >= SHORTEST]
+    return next((found for found in (doubled, doubled[::2]) if len(found) < most), quarters)

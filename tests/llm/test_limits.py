@@ -32,6 +32,19 @@ def test_a_small_model_has_few_graphs() -> None:
     assert (found.context_buckets, found.prefill_buckets, found.batch_prefill) == ((256,), (16, 32, 128, 256), 256)
 
 
+@pytest.mark.parametrize(
+    ("context", "expected"),
+    [
+        (4096, (256, 1024, 4096)),
+        (8192, (512, 2048, 8192)),
+        (32768, (2048, 8192, 32768)),
+        (131072, (8192, 32768, 131072)),
+    ],
+)
+def test_a_long_context_has_no_step_of_more_than_four_times_the_length(context: int, expected: tuple[int, ...]) -> None:
+    assert limits(context=context, memory=context * TOKEN * 16).context_buckets == expected
+
+
 def test_as_many_texts_as_the_memory_holds() -> None:
     assert limits(memory=8 * 2048 * TOKEN).slot_buckets == (1, 4, 8)
     assert limits(memory=4 * 2048 * TOKEN).slot_buckets == (1, 4)
@@ -50,6 +63,7 @@ def test_a_long_context_makes_room_for_a_few_texts() -> None:
         ({"maxInputTokens": 100}, {"max_input": 100}),
         ({"maxTotalTokens": 257}, {"context_buckets": (256, 257)}),
         ({"maxTotalTokens": 256}, {"context_buckets": (256,)}),
+        ({"slotBuckets": [1, 4, 8, 16, 20, 24]}, {"context_buckets": (512, 2048)}),
         ({"slotBuckets": [1, 4]}, {"context_buckets": (256, 512, 1024, 2048)}),
         ({"slotBuckets": [2, 3]}, {"slot_buckets": (2, 3), "slots": 3}),
         ({"slotBuckets": [32, 1], "maxConcurrent": 20}, {"slot_buckets": (1, 20), "max_concurrent": 20}),
