@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from msx_core.log_records import RECORD_SEPARATOR
 from msx_sdk.errors import HandlerLoadError
@@ -39,7 +40,13 @@ def _refusal(error: ValueError) -> str:
     """The sentences alone: Pydantic's errors, which vLLM's configurations raise, also print what was given."""
     if not callable(told := getattr(error, "errors", None)):
         return str(error)
-    return "; ".join(str(one["msg"]).removeprefix("Value error, ") for one in told())
+    return "; ".join(map(_sentence, told()))
+
+
+def _sentence(error: dict[str, Any]) -> str:
+    """The argument that is wrong, where it is one, and why."""
+    argument, why = ".".join(map(str, error.get("loc", ()))), str(error["msg"]).removeprefix("Value error, ")
+    return f"{argument}: {why}" if argument else why
 
 
 def _first(path: Path) -> str:
