@@ -57,7 +57,7 @@ class Directory:
     def find_adapted(self, name: str | None, operation: str) -> AdaptedModel:
         """The same as `find` for `model:adapter`, and for the bare name of an adapter that one model has. Raises
         UnknownAdapter, too."""
-        name = self._plain(name) if name else name
+        name = self.plain(name) if name else name
         base, colon, adapter = (name or "").partition(":")
         if not name or self._knows(name):
             return _adapted(self.find(name, operation), "", name)
@@ -72,12 +72,19 @@ class Directory:
         """It is the name or an alias of a model."""
         return self._registry.has_model(name) or self._registry.aliases.name_of(name) is not None
 
-    def _plain(self, name: str) -> str:
-        """The name without LATEST, unless a model or an adapter is called so."""
+    def plain(self, name: str) -> str:
+        """The name without LATEST, if it means something then and nothing as it is."""
         base = name.removesuffix(LATEST)
-        if base == name or self._knows(name) or not self._knows(base):
-            return name
-        return name if LATEST[1:] in self._registry.find(base).schema.adapter_names else base
+        return base if base != name and self._means_one(base) and not self._means_one(name) else name
+
+    def _means_one(self, name: str) -> bool:
+        """It is a model's name or alias, or means an adapter of one: see `find_adapted`."""
+        base, colon, adapter = name.partition(":")
+        if self._knows(name):
+            return True
+        if colon:
+            return self._knows(base) and adapter in self._registry.find(base).schema.adapter_names
+        return any(name in one.schema.adapter_names for one in self.defaults())
 
     def _of_traffic(self, found: ModelVersion, operation: str) -> ModelVersion:
         """Another version than the default one, where the model's traffic is divided. Raises NotOffered."""
@@ -134,7 +141,7 @@ class Directory:
 
     def default(self, name: str) -> ModelVersion:
         """Raises ModelNotFound."""
-        name = self._plain(name)
+        name = self.plain(name)
         if not self._knows(name):
             raise UnknownModel(name, "for text", [one.source.name for one in self.language_models()])
         return self._registry.find(name)
@@ -160,7 +167,7 @@ class Directory:
         return name is not None and (name not in NAMELESS or self._knows(name))
 
     def _named(self, name: str, operation: str, version: str | None = None, said_by: str = "") -> ModelVersion:
-        name = self._plain(name)
+        name = self.plain(name)
         if self._key is not None:
             self._key.check_model(name)
         try:

@@ -143,7 +143,7 @@ def test_every_name_may_end_as_ollama_s(tmp_path: Path) -> None:
     async def test(harness: Harness) -> None:
         FakeGroup.offers = {
             "a": Capabilities(generate=True, embed=True, tokenize=True),
-            "b": Capabilities(generate=True, adapters=("latest",)),
+            "b": Capabilities(generate=True, adapters=("latest", "french")),
         }
         await harness.register("a")
         await harness.register("b")
@@ -152,7 +152,8 @@ def test_every_name_may_end_as_ollama_s(tmp_path: Path) -> None:
         assert (version.source.name, adapter) == ("a", "")
         assert directory.find("a:latest", EMBED).source.name == "a"
         assert directory.find_for_tokens("a:latest").source.name == "a"
-        assert directory.find_adapted("b:latest", GENERATE).adapter == "latest"
+        for name, meant in {"b:latest": "latest", "b:french:latest": "french", "french:latest": "french"}.items():
+            assert directory.find_adapted(name, GENERATE).adapter == meant
         with pytest.raises(ModelNotFound, match="crow:latest"):
             directory.find_adapted("crow:latest", GENERATE)
 

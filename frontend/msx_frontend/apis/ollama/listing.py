@@ -10,8 +10,8 @@ import msgspec
 
 from msx_core.generation import Capabilities
 from msx_core.rfc3339 import rfc3339
-from msx_frontend.apis.ollama.request import LATEST, ShowModel, plain_name
-from msx_frontend.generation.directory import Directory
+from msx_frontend.apis.ollama.request import ShowModel, plain_name
+from msx_frontend.generation.directory import LATEST, Directory
 from msx_frontend.generation.errors import WrongParameter
 from msx_frontend.generation.replies import WholeReply
 from msx_frontend.generation.text_request import TextRequest

@@ -5,12 +5,11 @@ from typing import Any
 import msgspec
 
 from msx_core.generation.wire import Positive, Tokens
-
-LATEST = ":latest"
-"""Every name has it, as Ollama's have: there is one build of each model here."""
+from msx_frontend.generation.directory import LATEST
 
 
 def plain_name(name: str) -> str:
+    """The name without LATEST, which every one has here: there is one build of each model."""
     return name.removesuffix(LATEST)
 
 

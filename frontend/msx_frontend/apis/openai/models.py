@@ -40,7 +40,7 @@ class ModelList:
 
     def _show(self, request: Request) -> Reply:
         directory = self._directory.seen_by(request.call.limited_key)
-        name = request.names["model"]
+        name = directory.plain(request.names["model"])
         adapters = {one["id"]: one for one in _adapters(directory.language_models())}
         form = anthropic_model if is_anthropic(request) else dict
         if name in adapters:

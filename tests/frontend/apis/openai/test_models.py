@@ -43,7 +43,8 @@ def test_adapters_are_models_with_a_parent() -> None:
             ("m:packed", "m", "packed"),
             ("m:org/sql", "m", "org/sql"),
         ]
-        assert (await speaker.ask("/v1/models/m:org/sql", method="GET")).json == listed[2]
+        for name in ("m:org/sql", "m:org/sql:latest"):
+            assert (await speaker.ask(f"/v1/models/{name}", method="GET")).json == listed[2]
         assert (await speaker.ask("/v1/models/m:none", method="GET")).status == 404
 
     run(test())
