@@ -8,7 +8,7 @@ from typing import Any
 
 from msx_frontend.supervision.descriptors import check_room
 from msx_frontend.supervision.process import ChildProcess
-from msx_frontend.supervision.session import end_session
+from msx_frontend.supervision.session import end_sessions, is_stopped
 from msx_frontend.supervision.spawn import spawn
 from msx_frontend.supervision.wire import Message, close_all
 
@@ -38,20 +38,15 @@ class Child:
 
     @property
     def lasts(self) -> bool:
-        """Another frontend may take it over."""
-        return bool(self.note) and self.note.get("lasts", True)
+        """Another frontend may take it over. Its own one may have ended when it had stopped it, and not yet killed."""
+        return bool(self.note) and self.note.get("lasts", True) and not is_stopped(self.process.pid)
 
     def adopt(self, ends: Sequence[int]) -> None:
         """Send the worker its new sockets. Raises OSError when it has ended."""
         socket.send_fds(self.line, [b"\n"], ends)
 
-    def end(self) -> int:
-        """Kill it with all processes of its session, and reap it. Returns its exit code."""
-        if self.process.returncode is None:
-            end_session(self.process.pid)
-        return self.reap()
-
     def reap(self) -> int:
+        """Returns its exit code."""
         code = self.process.wait()
         self.line.close()
         close_all(self.outputs)
@@ -152,8 +147,9 @@ class Children:
     def _end(self, pids: Sequence[int]) -> int:
         import shutil  # with all that compresses: not at the start
 
-        for pid in pids:
-            child = self._children.pop(pid)
-            child.end()
+        ending = [self._children.pop(pid) for pid in pids]
+        end_sessions(*(child.process.pid for child in ending if child.process.returncode is None))
+        for child in ending:
+            child.reap()
             shutil.rmtree(child.work_dir, ignore_errors=True)
-        return len(pids)
+        return len(ending)

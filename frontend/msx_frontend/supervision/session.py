@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 PROC = Path("/proc")
@@ -17,33 +17,49 @@ PAUSE = 0.01
 """Seconds between two looks."""
 
 
-def processes_of(session: int) -> list[int]:
+def processes_of(*sessions: int) -> list[int]:
     """List them. Blocks for milliseconds."""
-    return [pid for pid in _pids() if _session_of(pid) == session]
+    return [pid for pid in _pids() if _session_of(pid) in sessions]
 
 
-def end_session(session: int) -> None:
-    """Kill all its processes, before the first one is reaped: until then no other group has its number.
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped it: it answers nobody."""
+    try:
+        status = (PROC / str(pid) / "stat").read_text(errors="replace")
+    except OSError:
+        return False
+    return status.rpartition(")")[2].split()[:1] == ["T"]
+
+
+def end_sessions(*sessions: int) -> None:
+    """Kill all processes of all of them, before the first one of each is reaped: until then no other group has its
+    number.
 
     Blocks for PATIENCE at most, and for milliseconds where no shared memory was left.
     """
     over = time.monotonic() + PATIENCE
-    while _kill_all_but_trackers(session) and time.monotonic() < over:
+    while _kill_all_but_trackers(sessions) and time.monotonic() < over:
         time.sleep(PAUSE)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(session, signal.SIGKILL)
+    for pid in processes_of(*sessions):  # also those in process groups of their own
+        _kill(os.kill, pid)
+    for session in sessions:
+        _kill(os.killpg, session)
 
 
-def _kill_all_but_trackers(session: int) -> bool:
+def _kill_all_but_trackers(sessions: Sequence[int]) -> bool:
     """Whether there are trackers."""
     found = False
-    for pid in processes_of(session):
+    for pid in processes_of(*sessions):
         if TRACKER in _command_of(pid):
             found = True
         else:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+            _kill(os.kill, pid)
     return found
+
+
+def _kill(kill: Callable[[int, int], None], number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        kill(number, signal.SIGKILL)
 
 
 def _pids() -> Iterator[int]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from msx_frontend.supervision.session import end_session
+from msx_frontend.supervision.session import end_sessions
 from msx_frontend.worker_modules import WORKER
 from msx_frontend.workers.confinement import FREE, Confinement
 from msx_frontend.workers.launcher import ExitStatus, RankStatus
@@ -141,17 +141,20 @@ class LocalRank:
             self._ending()
 
     def _signal(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(self.pid, number)
+        if self._exists:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, number)
 
     def hand_over(self) -> None:
         """See `RankHandsOver`."""
+        if self._end is not None:
+            self._signal(signal.SIGKILL)  # another frontend would wait for one that is stopped
         self._handed_over = True
         self._watch.cancel()
 
     async def gone(self) -> None:
         """Returns when the process has been reaped and its working directory removed."""
-        await self._watch
+        await asyncio.shield(self._watch)  # it goes on where nobody waits for it
         for stream in (self.data, self.control, self.stdout, self.stderr):
             stream.close()
         if self.segments is not None and self._allowance is not None:
@@ -180,7 +183,7 @@ class LocalRank:
 
     async def _watch_end(self) -> None:
         await self._look_until_end()
-        left = await self._ending()  # before it is reaped, while its session cannot be another one's
+        left = await asyncio.shield(self._ending())  # before it is reaped, while its session cannot be another one's
         self.ended.set_result(ExitStatus(code=self._process.reap()))
         await asyncio.to_thread(shutil.rmtree, self.work_dir, ignore_errors=True)
         await asyncio.to_thread(remove, left)
@@ -198,6 +201,7 @@ class LocalRank:
         """The end of all that it has started, which is one."""
         if self._end is None:
             self._end = asyncio.create_task(self._end_session(), name=f"end-{self.pid}")
+            self._end.add_done_callback(lambda end: self._signal(signal.SIGKILL))  # also where the loop ends before it
         return self._end
 
     async def _end_session(self) -> set[Path]:
@@ -205,7 +209,7 @@ class LocalRank:
         last = asyncio.create_task(asyncio.to_thread(noted, self.pid, self._shared))
         await asyncio.wait({last}, timeout=LAST_LOOK)
         self._signal(signal.SIGKILL)  # all threads may be busy
-        await asyncio.to_thread(end_session, self.pid)
+        await asyncio.to_thread(end_sessions, self.pid)
         return await last
 
 

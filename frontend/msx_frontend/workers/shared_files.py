@@ -1,6 +1,6 @@
 """Shared memory that processes of a worker's session have named, and that nobody removes when all are killed.
 
-Python's multiprocessing has a process that removes its own, the resource tracker (`end_session` lets it do so), but it
+Python's multiprocessing has a process that removes its own, the resource tracker (`end_sessions` lets it do so), but it
 may be killed, too, and the collectives of engines have none.
 """
 

@@ -164,6 +164,16 @@ def test_a_worker_without_a_note_ends_with_its_frontend(bench: Bench, tmp_path: 
     assert not work_dir.exists()
 
 
+def test_a_worker_that_was_stopped_to_be_killed_ends_with_its_frontend(bench: Bench, tmp_path: Path) -> None:
+    """Another frontend would wait for it as long as for a load."""
+    started = Started(bench, tmp_path, {"group": ["m", "1.0", 0]})
+    os.kill(started.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, started.pid, os.WSTOPPED | os.WNOWAIT)
+    bench.children.frontend_ended(bench.frontend)
+    assert bench.client().turn.kept == []
+    assert not psutil.pid_exists(started.pid)
+
+
 def test_those_that_nobody_takes_over_are_ended(bench: Bench, tmp_path: Path) -> None:
     started = Started(bench, tmp_path, {"group": []})
     assert bench.children.end_waiting() == 0

@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from msx_frontend.supervision import session as module
-from msx_frontend.supervision.children import Child
-from msx_frontend.supervision.session import end_session, processes_of
+from msx_frontend.supervision.children import Child, Children
+from msx_frontend.supervision.session import end_sessions, processes_of
 
 MAKES = """
 import sys, time
@@ -29,7 +30,7 @@ time.sleep(600)
 HOLDS = """
 import subprocess, sys, time
 stays = "import time; 'from multiprocessing.resource_tracker import main'; print(flush=True); time.sleep(600)"
-child = subprocess.Popen([sys.executable, "-c", stays], stdout=subprocess.PIPE)
+child = subprocess.Popen([sys.executable, "-c", stays], stdout=subprocess.PIPE, process_group={group})
 child.stdout.read(1)
 print(child.pid, flush=True)
 time.sleep(600)
@@ -50,25 +51,44 @@ def test_what_its_processes_share_is_removed_by_python_itself() -> None:
     block = Path("/dev/shm", name)
     assert block.exists()
     assert len(processes_of(process.pid)) == 2
-    end_session(process.pid)
+    end_sessions(process.pid)
     assert not block.exists()
     assert process.wait() == -9
 
 
+def end_by_supervisor(*processes: subprocess.Popen[str]) -> None:
+    children, pairs = Children(), [socket.socketpair() for _ in processes]
+    for process, (line, _) in zip(processes, pairs, strict=True):
+        children.put(Child(process, {}, "", line, ()))
+    assert children.end_waiting() == len(processes)
+    assert [process.returncode for process in processes] == [-9] * len(processes)
+    for _, other in pairs:
+        other.close()
+
+
 def test_the_supervisor_ends_a_worker_so() -> None:
     process, name = started(MAKES)
-    line, other = socket.socketpair()
-    with other:
-        assert Child(process, {}, "", line, ()).end() == -9
+    end_by_supervisor(process)
     assert not Path("/dev/shm", name).exists()
 
 
-def test_one_that_only_looks_like_a_tracker_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_supervisor_waits_for_all_trackers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It answers nobody meanwhile, and a server has many ranks."""
+    now = iter(range(1000))
+    monkeypatch.setattr(module, "PATIENCE", 2)
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: next(now), sleep=lambda seconds: None))
+    end_by_supervisor(*(started(HOLDS.format(group=None))[0] for _ in range(3)))
+    assert next(now) == 3
+
+
+@pytest.mark.parametrize("group", [None, 0])
+def test_one_that_only_looks_like_a_tracker_ends_too(group: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a process group of its own."""
     monkeypatch.setattr(module, "PATIENCE", 0.05)
-    process, other = started(HOLDS)
+    process, other = started(HOLDS.format(group=group))
     assert int(other) in processes_of(process.pid)
     ended = os.pidfd_open(int(other))
-    end_session(process.pid)
+    end_sessions(process.pid)
     assert process.wait() == -9
     assert select.select([ended], [], [], 60)[0]
     os.close(ended)
@@ -78,6 +98,6 @@ def test_a_session_without_a_list_of_processes_ends_too(tmp_path: Path, monkeypa
     """Not Linux, or a /proc that shows no others."""
     monkeypatch.setattr(module, "PROC", tmp_path / "none")
     process, name = started(MAKES)
-    end_session(process.pid)
+    end_sessions(process.pid)
     assert process.wait() == -9
     Path("/dev/shm", name).unlink(missing_ok=True)  # its tracker was killed with it

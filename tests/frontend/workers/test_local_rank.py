@@ -7,6 +7,7 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -20,6 +21,7 @@ import pytest
 from msx_frontend.workers import local_rank, shared_files
 from msx_frontend.workers.launcher import ExitStatus
 from msx_frontend.workers.local import LocalLauncher
+from msx_frontend.workers.local_rank import LocalRank
 from msx_frontend.workers.rank import Rank
 from msx_protocol import (
     Chunk,
@@ -209,6 +211,40 @@ def test_kill_takes_the_grandchildren_too(tmp_path: Path, loop: str) -> None:
             await asyncio.sleep(0.001)
 
     on("leak", tmp_path, loop, test)
+
+
+@LOOPS
+def test_one_that_is_killed_ends_where_nobody_waits_for_it(tmp_path: Path, loop: str) -> None:
+    async def test(bench: Bench) -> None:
+        bench.launched.kill()
+        waits = asyncio.create_task(bench.launched.gone())
+        await asyncio.sleep(0)
+        waits.cancel()
+        await bench.rank.gone()
+        assert bench.exit_codes == [-signal.SIGKILL]
+
+    on("echo", tmp_path, loop, test)
+
+
+@LOOPS
+@pytest.mark.parametrize("how", ["it is handed over", "the loop ends"])
+def test_one_that_is_killed_does_not_stay_stopped(tmp_path: Path, loop: str, how: str) -> None:
+    """A frontend that takes it over would wait for it."""
+
+    async def call() -> LocalRank:
+        (launched,) = await LocalLauncher(tmp_path / "run").launch(spec_of(tmp_path, "echo"))
+        for stream in (launched.data, launched.control, launched.stdout, launched.stderr):
+            stream.close()
+        launched.kill()
+        if how == "it is handed over":
+            launched.hand_over()
+        return launched
+
+    launched = run(call(), loop)
+    ended = os.pidfd_open(launched.pid)
+    assert select.select([ended], [], [], 60)[0]
+    os.close(ended)
+    assert launched._process.reap() == -signal.SIGKILL
 
 
 @LOOPS
