@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import FRONTEND_FD, FrontendProcess
@@ -22,7 +24,11 @@ def fork_first() -> None:
     """Fork before this process has read anything: each page that it shares with the frontend is copied when that one
     writes to it, and a start waits for it."""
     ready = os.environ.pop(READY_FD)  # frontends after this one have no command that waits
-    fork_frontend(sys.argv[2:], given=[int(ready)])
+    frontend = None
+    with contextlib.suppress(OSError):  # `fork_frontend` tries it again, where the command can be told
+        frontend = _forked()
+    if frontend is not None:
+        _supervise(frontend, sys.argv[2:], [int(ready)])
     os.environ[READY_FD] = ready
 
 
@@ -33,6 +39,12 @@ def fork_frontend(arguments: Sequence[str], *, given: Sequence[int] = ()) -> Non
     No other thread may run. `arguments` are those of `msx-serve`, for the frontends after it. `given`: descriptors that
     only this frontend has, such as the pipe at whose end a command waits. Raises OSError.
     """
+    if (frontend := _forked()) is not None:
+        _supervise(frontend, arguments, given)
+
+
+def _forked() -> FrontendProcess | None:
+    """The first frontend; None in that one itself. Raises OSError."""
     connection, end = socket.socketpair()
     signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
     with end:
@@ -41,9 +53,13 @@ def fork_frontend(arguments: Sequence[str], *, given: Sequence[int] = ()) -> Non
             connection.close()
             os.setsid()
             os.environ[FRONTEND_FD] = str(end.detach())
-            return
+            return None
+    return FrontendProcess(InheritedProcess(pid), connection)
+
+
+def _supervise(frontend: FrontendProcess, arguments: Sequence[str], given: Sequence[int]) -> NoReturn:
     close_all(given)
     from msx_frontend.supervision.supervisor import made_supervisor  # which the frontend does not need
 
     supervisor = made_supervisor(arguments, grown=True)
-    sys.exit(supervisor.run(FrontendProcess(InheritedProcess(pid), connection)))
+    sys.exit(supervisor.run(frontend))

@@ -322,6 +322,27 @@ def test_a_server_in_the_background_forks_before_it_reads_anything() -> None:
     assert (done.returncode, done.stderr) == (5, "")
 
 
+FAILS_TO_FORK = """
+import os
+
+def fork():
+    raise BlockingIOError(11, "Resource temporarily unavailable")
+
+os.fork = fork
+os.environ["MSX_READY_FD"] = "1"
+"""
+GOES_ON = """
+print(os.environ["MSX_READY_FD"], "MSX_SUPERVISOR_FD" in os.environ)
+"""
+
+
+def test_a_fork_that_fails_is_tried_again_where_the_command_can_be_told() -> None:
+    """`run_in_foreground` is what does so."""
+    program = f"{FAILS_TO_FORK}{FORK_FIRST}{GOES_ON}"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("1 False\n", "", 0)
+
+
 def test_signals_wait_for_a_supervisor_that_begins() -> None:
     """None ends it before it can hand it on; its frontend hears those that it gets itself."""
     done = subprocess.run([sys.executable, "-c", FORKS], capture_output=True, text=True, timeout=60)
