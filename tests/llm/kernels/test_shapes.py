@@ -19,7 +19,7 @@ def test_a_step_has_the_smallest_shape_that_holds_it(shapes: StepShapes) -> None
     assert shapes.decode(1, 64).name == "decode 1 × 64"
     assert shapes.decode(2, 65).name == "decode 4 × 512"
     assert shapes.prefill(10, 20, False).name == "prefill 32 × 64"
-    assert shapes.prefill(33, 40, True).name == "prefill 128 × 512, all logits"
+    assert shapes.prefill(33, 40, True).name == "prefill 128 × 128, all logits"
 
 
 def test_a_part_of_a_prompt_attends_to_the_first_context_that_holds_it() -> None:
@@ -29,9 +29,15 @@ def test_a_part_of_a_prompt_attends_to_the_first_context_that_holds_it() -> None
 
 
 def test_a_small_part_of_a_prompt_attends_to_the_first_or_the_last_context() -> None:
-    shapes = StepShapes((1,), (256, 512, 1024), (16, 128), extent)
+    shapes = StepShapes((1,), (256, 512, 1024), (16, 128, 512), extent)
     assert [shapes.prefill(16, end, False).context for end in (16, 257, 513)] == [256, 1024, 1024]
     assert [shapes.prefill(128, end, False).context for end in (128, 257, 513)] == [256, 512, 1024]
+
+
+def test_a_whole_chunk_attends_to_no_more_than_itself() -> None:
+    shapes = StepShapes((1,), (256, 1024, 2048), (16, 32, 128, 512), extent)
+    assert [shapes.prefill(512, end, False).context for end in (512, 513, 1025)] == [512, 1024, 2048]
+    assert shapes.prefill(300, 300, False).context == 512
 
 
 def test_what_no_shape_holds_is_refused(shapes: StepShapes) -> None:

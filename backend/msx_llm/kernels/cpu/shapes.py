@@ -125,13 +125,16 @@ class StepShapes:
 
     def _prefill_contexts(self, count: int) -> list[int]:
         """Contexts that hold a whole bucket: of one that is small beside them the first and the last, because each
-        graph takes memory; for the chunks of long prompts, which have the largest bucket, some more between."""
+        graph takes memory; for prompts of one chunk and the chunks of longer ones, which have the largest bucket, its
+        own length, and some more between."""
         first, last = self._first_context(count), self._contexts[-1]
         if count * SMALL < first:
             return sorted({first, last})
-        between = contexts_between(first, last) if count == self._prefills[-1] else []
-        longer = (context for context in self._contexts if context >= first)
-        return sorted({*longer, *(self._extent(context) for context in between)})
+        longer = {context for context in self._contexts if context >= first}
+        if count == self._prefills[-1]:
+            own = min(self._extent(count), last)
+            longer |= {own, *(self._extent(context) for context in contexts_between(own, last))}
+        return sorted(longer)
 
 
 def contexts_between(first: int, last: int) -> list[int]:
