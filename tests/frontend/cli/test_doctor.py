@@ -311,8 +311,13 @@ def test_a_port_of_another_process_and_of_a_server(tmp_path: Path) -> None:
         assert (taken.level, taken.found) == (Level.FAILED, f"127.0.0.1:{port} is in use by another process")
         assert taken.remedy == "Stop it (`ss -ltnp` names it), or set inference_address."
         own = msgspec.structs.replace(info(tmp_path), inference=f"http://127.0.0.1:{port}")
-        held = only(system.check_ports(Machine(at(port), running=(own,))))
+        config = msgspec.structs.replace(at(port), model_store=tmp_path)
+        held = only(system.check_ports(Machine(config, running=(own,))))
         assert (held.level, f"pid {own.pid}" in held.found) == (Level.OK, True)
+        other = only(system.check_ports(Machine(at(port), running=(own,))))
+        assert (other.level, f"whose state is in {tmp_path / '.msx'}" in other.found) == (Level.FAILED, True)
+        stop = f"`msx-serve --stop --state-dir {tmp_path / '.msx'}`"
+        assert other.remedy == f"Stop it ({stop}), or set inference_address."
     assert only(system.check_ports(Machine(at(port)))).level is Level.OK
 
 

@@ -4,6 +4,7 @@ import ctypes
 import errno
 import os
 import resource
+import shlex
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,11 +55,21 @@ def _port(machine: Machine, key: str, address: Address) -> Finding:
     if problem == errno.EADDRINUSE:
         for info in machine.running:
             if text in _held(info):
-                return ok("ports", f"{text} is held by the MSX that runs as pid {info.pid} ({key})")
+                return _held_by(machine, info, text, key)
         return failed("ports", f"{text} is in use by another process", f"Stop it (`ss -ltnp` names it), or set {key}.")
     return failed(
         "ports", f"{text} cannot be used: {os.strerror(problem)}", f"Set {key} to one that this user may use."
     )
+
+
+def _held_by(machine: Machine, info: InstanceInfo, text: str, key: str) -> Finding:
+    """A server of this model store or state folder is the one that is checked, else a start here would fail."""
+    folder, store = state_folder(machine.config).path, machine.config.model_store.resolve()
+    if info.state_folder == folder or Path(info.model_store) == store:
+        return ok("ports", f"{text} is held by the MSX that runs as pid {info.pid} ({key})")
+    other = f"{text} is held by another MSX, pid {info.pid}, whose state is in {info.state_folder}"
+    remedy = f"Stop it (`msx-serve --stop --state-dir {shlex.quote(str(info.state_folder))}`), or set {key}."
+    return failed("ports", other, remedy)
 
 
 def _held(info: InstanceInfo) -> set[str]:
