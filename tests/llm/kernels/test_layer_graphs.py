@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from msx_llm.kernels.cpu.layer_graphs import layers_of_a_graph
+from msx_llm.kernels.cpu.layer_graphs import MOST_OF_PROMPTS, layers_of_a_graph
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,9 @@ from msx_llm.kernels.cpu.layer_graphs import layers_of_a_graph
 )
 def test_no_rest_where_that_is_possible(layers: int, length: int) -> None:
     assert layers_of_a_graph(layers) == length
+
+
+@pytest.mark.parametrize(("layers", "length"), [(1, 5), (16, 4), (22, 2), (24, 4), (28, 4), (30, 5), (32, 4), (61, 5)])
+def test_graphs_of_prompts_are_shorter(layers: int, length: int) -> None:
+    """There are more of them, and each layer of one keeps memory."""
+    assert layers_of_a_graph(layers, MOST_OF_PROMPTS) == length

@@ -14,9 +14,12 @@ from msx_llm.kernels.cpu.recorded import RecordedGraph
 from msx_llm.models.decoder import Decoder
 
 MOST = 15
-"""Layers of a graph. Each call of a graph takes time, and each layer more time to compile: a step of one text of a
-model of 30 layers takes 1.5 times the processor time of one graph of all in graphs of 3 layers, 1.2 times in those of
-15, which compile in 3 s each."""
+"""Layers of a decoding step's graph. Each call of a graph takes time, and each layer more time to compile: a step of
+one text of a model of 30 layers takes 1.5 times the processor time of one graph of all in graphs of 3 layers, 1.2 times
+in those of 15, which compile in 3 s each."""
+MOST_OF_PROMPTS = 5
+"""Layers of a prefill's graph, of which there are more. It computes longer between two calls, and each layer of a graph
+keeps 2 MB."""
 
 _OF_ALL_CELLS = frozenset(vars(nn.Cell()))
 
@@ -26,7 +29,8 @@ class LayerGraphs:
 
     def __init__(self, decoder: Decoder) -> None:
         ms.set_context(enable_compile_cache=False)  # MindSpore cannot keep what is recorded, and fails if it shall
-        self._blocks = _blocks_of(decoder.body.layers)
+        layers = decoder.body.layers
+        self._decoding, self._prefill = (_blocks_of(layers, most) for most in (MOST, MOST_OF_PROMPTS))
         self._begin, self._end = ms.jit(decoder.body.begin), ms.jit(decoder.end)
         self._zeros: dict[Any, Any] = {}
 
@@ -36,7 +40,7 @@ class LayerGraphs:
         residual = self._zero(x)
         flat = list(_flat(shared))
         shapes = tuple(one.shape for one in (x, *flat))
-        for block in self._blocks:
+        for block in self._decoding if rows is None else self._prefill:
             x, residual = block(shapes, shared, x, residual, *flat)
         return self._end(residual, x, rows)
 
@@ -80,15 +84,15 @@ class LayerBlock:
         return x, residual
 
 
-def layers_of_a_graph(layers: int) -> int:
+def layers_of_a_graph(layers: int, most: int = MOST) -> int:
     """As many as go into a model's `layers` without a rest, or there is another graph for that."""
-    return next((length for length in range(MOST, MOST // 3, -1) if layers % length == 0), MOST)
+    return next((length for length in range(most, most // 3, -1) if layers % length == 0), most)
 
 
-def _blocks_of(layers: Sequence[Any]) -> list[LayerBlock]:
+def _blocks_of(layers: Sequence[Any], most: int) -> list[LayerBlock]:
     found: list[LayerBlock] = []
     first: dict[Any, LayerBlock] = {}
-    length = layers_of_a_graph(len(layers))
+    length = layers_of_a_graph(len(layers), most)
     for start in range(0, len(layers), length):
         own = list(layers)[start : start + length]
         kind = tuple(map(_kind, own))
