@@ -22,6 +22,9 @@ NAMES = {
 }
 """The client's names of the members of the chat request."""
 
+NEEDS_NO_TOOL = (None, "auto", "none")
+"""Choices that say the same without any tool."""
+
 
 class Chat(NamedTuple):
     """`ignored`: the places of members without effect."""
@@ -35,7 +38,7 @@ def chat_of(asked: ConversationRequest, given: AskedTools, images: ImageFinder, 
     """Raises WrongParameter."""
     blocks = BlockReader(images)
     messages = blocks.read(asked.system, asked.messages)
-    choice = asked_choice(asked.tool_choice) if given.tools else None
+    choice = asked_choice(asked.tool_choice)
     parallel = allows_parallel(asked.tool_choice)
     request = ChatRequest(
         messages=messages,
@@ -45,8 +48,9 @@ def chat_of(asked: ConversationRequest, given: AskedTools, images: ImageFinder, 
         reasoning_effort=None if asked.output_config is None else asked.output_config.effort,
         **_sampling(asked),
     )
-    tools = tools_of(given.tools, choice, parallel)
-    return Chat(request, tools, [*without_effect(asked), *blocks.ignored, *given.ignored])
+    tools = tools_of(given.tools, choice if given.tools else None, parallel)
+    unused = [] if given.tools or choice in NEEDS_NO_TOOL else ["tool_choice"]
+    return Chat(request, tools, [*without_effect(asked), *unused, *blocks.ignored, *given.ignored])
 
 
 def _sampling(asked: ConversationRequest) -> dict[str, Any]:

@@ -227,6 +227,12 @@ def test_members_of_the_cloud_are_told() -> None:
     assert exchange.headers["x-msx-ignored"] == told
 
 
+@pytest.mark.parametrize(("kind", "told"), [("any", "tool_choice"), ("auto", None), ("none", None)])
+def test_a_choice_without_tools_is_told(kind: str, told: str | None) -> None:
+    exchange = exchanged(Speaker([words("a")]), tool_choice={"type": kind})
+    assert exchange.headers.get("x-msx-ignored") == told
+
+
 def test_the_line_that_differs_from_request_to_request_is_left_out() -> None:
     asked, _ = ask(
         "a", system=[{"type": "text", "text": "x-anthropic-billing-header: 1"}, {"type": "text", "text": "S"}]
