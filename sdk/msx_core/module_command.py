@@ -11,3 +11,8 @@ def module_command(python: str, module: str, *, first: str = "") -> list[str]:
     `first`: a statement before anything of the module is imported; its arguments begin at `sys.argv[2]` then.
     """
     return [python, "-c", f"{_PATH}{first and first + '; '}{_RUN}", module]
+
+
+def import_command(python: str, module: str) -> list[str]:
+    """Only import the module, from where `module_command` would."""
+    return [python, "-c", f"{_PATH}import {module}"]

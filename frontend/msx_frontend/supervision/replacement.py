@@ -9,13 +9,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 
-from msx_core.module_command import module_command
+from msx_core.module_command import import_command, module_command
 from msx_frontend.supervision.wire import Message
 
 MODULE = "msx_frontend.supervision"
+_PROGRAM = f"{MODULE}.__main__"
 TRIAL = 10.0
 """Seconds for the imports of another program, which a child tries: from execve(2) on there is no way back."""
-_IMPORTS = f"import sys; sys.path[:1] = filter(None, sys.path[:1]); import {MODULE}.__main__"
 
 
 class Passed:
@@ -77,7 +77,7 @@ def _tried(python: str) -> OSError | None:
     """Why that interpreter cannot run this module; an environment may be half written."""
     try:
         done = subprocess.run(
-            [python, "-c", _IMPORTS],
+            import_command(python, _PROGRAM),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

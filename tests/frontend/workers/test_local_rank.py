@@ -448,11 +448,23 @@ def handle(data, context):
 """
 
 
-@pytest.mark.parametrize("how", ["the worker alone is killed", "the whole session is killed"])
+HOW = ("the worker alone is killed", "the whole session is killed")
+
+
+async def killed(bench: Bench, how: str) -> None:
+    """Kill it by one of HOW. Returns when it is gone."""
+    if how == HOW[0]:
+        os.kill(bench.launched.pid, signal.SIGKILL)
+    else:
+        bench.launched.kill()
+    await bench.rank.gone()
+
+
+@pytest.mark.parametrize("how", HOW)
 def test_shared_memory_goes_with_the_processes_that_named_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    """The resource tracker of multiprocessing, which would remove it, is killed with them."""
+    """Also what multiprocessing's resource tracker, which is killed with them, has not removed."""
     monkeypatch.setattr(local_rank, "SHARED_EVERY", 0.01)
     looked, seen = shared_files.noted, set[Path]()
 
@@ -468,17 +480,13 @@ def test_shared_memory_goes_with_the_processes_that_named_it(
         monkeypatch.setattr(local_rank, "noted", noted)
         await found.wait()
         assert all(file.exists() for file in seen)
-        if how == "the worker alone is killed":
-            os.kill(bench.launched.pid, signal.SIGKILL)
-        else:
-            bench.launched.kill()
-        await bench.rank.gone()
+        await killed(bench, how)
         assert not any(file.exists() for file in seen)
 
     on(SHARING, tmp_path, "asyncio", test)
 
 
-@pytest.mark.parametrize("how", ["the worker alone is killed", "the whole session is killed"])
+@pytest.mark.parametrize("how", HOW)
 def test_shared_memory_that_was_just_made_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Nobody has looked since. The resource tracker knows it, and is given time to remove it."""
     monkeypatch.setattr(local_rank, "noted", lambda session, before: set[Path]())
@@ -486,11 +494,7 @@ def test_shared_memory_that_was_just_made_goes_too(tmp_path: Path, monkeypatch: 
     async def test(bench: Bench) -> None:
         made = await asyncio.to_thread(shared_files.shared_files, bench.launched.pid)
         assert len(made) == 2
-        if how == "the worker alone is killed":
-            os.kill(bench.launched.pid, signal.SIGKILL)
-        else:
-            bench.launched.kill()
-        await bench.rank.gone()
+        await killed(bench, how)
         assert not any(file.exists() for file in made)
 
     on(SHARING, tmp_path, "asyncio", test)
