@@ -6,10 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
-
 from msx_protocol import Loaded
 from tests.backend.harness import SERVICES, Peer, command, lines_of, load_message, wait_until
+from tests.processes import is_alive
 
 PARENT = """
 import os, subprocess, sys, time
@@ -19,13 +18,6 @@ child = subprocess.Popen([*words, "--parent", str(os.getpid())], pass_fds=fds, s
 print(child.pid, flush=True)
 time.sleep(600)
 """
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
 
 
 def test_a_worker_dies_with_its_parent_although_its_sockets_stay_open(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 import psutil
 
 from tests.e2e.server import wait_until
+from tests.processes import command_of, environment_of, is_alive
 
 MARK = "MSX_TEST_CLUSTER"
 """In the environment of all that runs in the cluster."""
@@ -91,7 +92,7 @@ class RayCluster:
 
     def running(self, words: str) -> list[psutil.Process]:
         """The processes in the cluster with these words in their command, agents and ranks also where Ray has ended."""
-        return [one for one in psutil.process_iter() if self._owns(one) and words in " ".join(one.cmdline())]
+        return [one for one in psutil.process_iter() if self._owns(one) and words in command_of(one) and is_alive(one)]
 
     @property
     def contents(self) -> list[str]:
@@ -117,7 +118,7 @@ class RayCluster:
         wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
         wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
         wait_until(lambda: not self.holders, "holders have ended", lambda: str(self.holders), limit)
-        taken = _listening(psutil.net_connections("tcp"))
+        taken = set[int]().union(*map(_listened, self.running("")))  # another test may have got one
         assert not self._ports & taken, f"ports of agents: {self._ports & taken}"
         run = self._folder / "node" / "run"
         wait_until(lambda: not run.exists() or not os.listdir(run), "folders of ranks are removed", limit=limit)
@@ -126,14 +127,12 @@ class RayCluster:
         self._leader.communicate(timeout=60)
         self._log.close()
         for process in self.running(""):
-            process.kill()
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _owns(self, process: psutil.Process) -> bool:
-        try:
-            return process.status() != psutil.STATUS_ZOMBIE and process.environ().get(MARK) == str(self._folder)
-        except psutil.Error:
-            return False
+        return environment_of(process).get(MARK) == str(self._folder)
 
     def _ask(self, order: dict[str, Any]) -> Any:
         assert self._leader.stdin is not None
@@ -148,12 +147,8 @@ class RayCluster:
 def _listened(process: psutil.Process) -> set[int]:
     """The ports that it listens on."""
     with contextlib.suppress(psutil.Error):
-        return _listening(process.net_connections("tcp"))
+        return {one.laddr.port for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
     return set()
-
-
-def _listening(connections: list[Any]) -> set[int]:
-    return {one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN}
 
 
 @contextmanager

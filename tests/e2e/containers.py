@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 
 from tests.confined import confined
 from tests.deploy.command_line import image_environment
 from tests.e2e.server import WATCHDOG, wait_until
+from tests.processes import alive, children_of
 
 PORTS = {f":{port}": ":0" for port in (8080, 8081, 8082)} | {f"port={port}": "port=0" for port in (7070, 7071)}
 """Free ones for those of the image."""
@@ -44,11 +44,11 @@ def running(container: Mapping[str, Any], folder: Path, places: Mapping[str, str
             info[name] = info[name].replace("0.0.0.0", "127.0.0.1")
         ready = lambda: httpx.get(f"{info['inference']}/readyz").status_code == 200  # noqa: E731
         wait_until(ready, "it is ready", lambda: _tail(log))
-        below = psutil.Process(process.pid).children(recursive=True)
+        below = children_of(process.pid, recursive=True)
         yield info
         process.terminate()
         assert process.wait(WATCHDOG) == 0, _tail(log)
-        assert [one for one in below if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
+        wait_until(lambda: not alive(below), "nothing is left", lambda: _tail(log))
         assert not {"run", "server.json"} & {path.name for path in state.iterdir()}
     finally:
         process.kill()

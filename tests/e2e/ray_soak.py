@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import statistics
@@ -21,6 +20,7 @@ from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_cluster import APART, killed_while_serving, open_stream, pids
+from tests.processes import alive, children_of
 
 CONNECTED = "connected with the cluster"
 KINDS = ("rank", "agent", "raylet", "driver", "server")
@@ -80,7 +80,7 @@ class Soak:
                 with pytest.raises(httpx.RemoteProtocolError):
                     list(pieces)
                 self.told["server"].append(time.monotonic() - started)
-            wait_until(lambda: not any(map(psutil.pid_exists, killed)), "its ranks have ended")
+            wait_until(lambda: not alive(killed), "its ranks have ended")
             wait_until(lambda: self._cluster.agents == others[0], "its agents have ended")
             wait_until(lambda: self._cluster.left() == others[1], "its places are free")
             self.back["server"].append(time.monotonic() - started)
@@ -88,11 +88,7 @@ class Soak:
 
 def driver(server: RunningServer) -> psutil.Process | None:
     """The process that talks to Ray, if one runs."""
-    for one in psutil.Process(server.process.pid).children():
-        with contextlib.suppress(psutil.Error):
-            if one.status() != psutil.STATUS_ZOMBIE and "msx_ray.driver" in str(one.cmdline()):
-                return one
-    return None
+    return next(iter(children_of(server.process.pid, "msx_ray.driver")), None)
 
 
 @click.command()

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from tests.e2e.server import WATCHDOG, server_environment, wait_until
+from tests.processes import alive, children_of
 
 READY = "print('READY', flush=True)\n"
 """The end of a script: what it starts has been started."""
@@ -57,13 +58,10 @@ class RunningScript:
     @property
     def below(self) -> list[psutil.Process]:
         """Its server, and that one's workers."""
-        try:
-            return psutil.Process(self.process.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+        return children_of(self.process.pid, recursive=True)
 
     def server(self) -> psutil.Process:
-        return psutil.Process(self.process.pid).children()[0]
+        return children_of(self.process.pid)[0]
 
     def end(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)
@@ -99,8 +97,7 @@ def run_script(
 
 
 def nothing_left(script: RunningScript, processes: Sequence[psutil.Process]) -> None:
-    gone = lambda: not [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]  # noqa: E731
-    wait_until(gone, f"the processes {processes} have ended", script.everything)
+    wait_until(lambda: not alive(processes), f"the processes {processes} have ended", script.everything)
     temp = script.folder / "temp"
     wait_until(lambda: not os.listdir(temp), f"temporary files are gone: {os.listdir(temp)}", script.everything)
     left = [path for path in script.folder.rglob("*") if path.is_socket() or path.name in ("key_file.json", "state.db")]

@@ -25,6 +25,7 @@ from msx_archiver.pack import pack
 from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from tests.forked import NAME as FORKS
 from tests.forked import ForkingPopen
+from tests.processes import alive, children_of, environment_of, name_of
 from tests.prometheus import samples
 
 SERVICES = Path(__file__).parents[1] / "services"
@@ -223,7 +224,7 @@ def run_server(
             server.wait_ready()
         yield server
     finally:
-        left = _processes_below(server.process.pid)
+        left = children_of(server.process.pid, recursive=True)
         server.close()
         if server.process.poll() is None:
             server.terminate()
@@ -296,7 +297,7 @@ def server_environment(folder: Path, more: dict[str, str] | None = None) -> dict
 
 def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) -> None:
     """No process, port, socket or folder of this server."""
-    wait_until(lambda: not [*filter(is_running, processes)], f"the processes {processes} have ended")
+    wait_until(lambda: not alive(processes), f"the processes {processes} have ended")
     listeners = ("inference", "management", "metrics", "grpc_inference", "grpc_management")
     addresses = {name: server.info[name] for name in listeners if server.info[name]}
     ports = {}
@@ -314,24 +315,9 @@ def assert_nothing_left(server: RunningServer, processes: list[psutil.Process]) 
     assert not set(os.listdir(temp)) - ({PID_FILE} if killed else set()), f"temp files are left: {os.listdir(temp)}"
 
 
-def _processes_below(pid: int) -> list[psutil.Process]:
-    try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        return []
-
-
 def children(pid: int) -> list[psutil.Process]:
     """Processes that a server has started, without the one from which a forked server forks them."""
-    return [one for one in psutil.Process(pid).children() if is_running(one) and one.name() != FORKS.decode()]
-
-
-def is_running(process: psutil.Process) -> bool:
-    """Whether it has not ended, reaped or not."""
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:  # it has ended between the two
-        return False
+    return [one for one in children_of(pid) if name_of(one) not in ("", FORKS.decode())]
 
 
 def _listening(ports: dict[int, str], server: RunningServer) -> list[str]:
@@ -347,7 +333,7 @@ def _listening(ports: dict[int, str], server: RunningServer) -> list[str]:
         return all(pid is not None for _, pid in listeners)
 
     wait_until(known, f"it is known whose ports {list(ports)} are")
-    return [name for name, pid in listeners if _belongs(pid, server)]
+    return [name for name, pid in listeners if pid is not None and _belongs(pid, server)]
 
 
 def _is_taken(port: int) -> bool:
@@ -361,13 +347,9 @@ def _is_taken(port: int) -> bool:
     return False
 
 
-def _belongs(pid: int | None, server: RunningServer) -> bool:
+def _belongs(pid: int, server: RunningServer) -> bool:
     """The server itself, or what it has started, by the folder of temporary files, which each server has for itself."""
-    try:
-        process = psutil.Process(pid)
-        return pid == server.process.pid or process.environ().get("TMPDIR") == str(server.folder / "temp")
-    except psutil.NoSuchProcess:
-        return False
+    return pid == server.process.pid or environment_of(pid).get("TMPDIR") == str(server.folder / "temp")
 
 
 FREE_PORTS = """

@@ -21,6 +21,7 @@ import psutil
 from tests.e2e.groups import LAYOUTS, header, ranks
 from tests.e2e.llama import EXAMPLE, pack_llama
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server
+from tests.processes import alive
 
 GROUPS = ("tp2", "pp2", "pptp4")
 TOLD_WITHIN = 1.0
@@ -122,7 +123,7 @@ def _round(server: RunningServer, model: Model, soak: Soak, processes: list[psut
     soak.served.append(time.monotonic() - killed)
     if f"Rank {rank} (pid {processes[rank].pid}) was ended by signal 9" not in _last_error(server, layout):
         fault(f"it is said to have ended by: {_last_error(server, layout)}")
-    if not _until(lambda: not any(process.is_running() for process in processes), 5):
+    if not _until(lambda: not alive(processes), 5):
         fault("a process of the dead generation is left")
     if not _until(lambda: not folders & _work_dirs(server), 5):
         fault("a folder of the dead generation is left")

@@ -22,7 +22,6 @@ import pytest
 from tests.e2e.server import (
     FREE_PORTS,
     RunningServer,
-    is_running,
     new_store,
     pack_service,
     run_server,
@@ -32,6 +31,7 @@ from tests.e2e.server import (
 from tests.e2e.test_command_line import Terminal
 from tests.e2e.test_lifecycle import SlowRequest, readiness
 from tests.frontend.cli.test_first_process import NAMESPACE
+from tests.processes import alive, children_of, command_of
 
 pytestmark = pytest.mark.e2e
 
@@ -65,7 +65,7 @@ class Shown:
     def __init__(self, process: subprocess.Popen[bytes], log: Path, info: dict[str, int | str]) -> None:
         self.process, self.log, self.info = process, log, info
         self.server = psutil.Process(int(info["pid"]))
-        self.all = [self.server, *self.server.children(recursive=True)]
+        self.all = [self.server, *children_of(self.server, recursive=True)]
 
     def answers(self) -> bool:
         with contextlib.suppress(httpx.TransportError):
@@ -78,7 +78,7 @@ class Shown:
         self.process.stdin.flush()
 
     def wait_gone(self) -> None:
-        wait_until(lambda: not [*filter(is_running, self.all)], "nothing is left", self.log.read_text)
+        wait_until(lambda: not alive(self.all), "nothing is left", self.log.read_text)
 
 
 @contextmanager
@@ -96,7 +96,7 @@ def started(folder: Path, properties: str, before: Sequence[str], *flags: str) -
         info = json.loads(file.read_text())
         wait_until(lambda: httpx.get(f"{info['inference']}/readyz").status_code == 200, "it is ready", log.read_text)
         if "unshare" in before:  # whose child it is: its own numbers are those of its namespace
-            (first,) = psutil.Process(process.pid).children()
+            (first,) = children_of(process.pid)
             info["pid"] = first.pid
         yield Shown(process, log, info)
     finally:
@@ -182,15 +182,15 @@ def test_a_life_in_the_background(typed: Terminal, supervisor: str) -> None:
     (typed.folder / "config.properties").write_text(FREE_PORTS + supervisor)
     pid_file = typed.folder / "temp" / ".model_server.pid"
     first = _start(typed)
-    assert ("msx_frontend.cli.main" in first[1].cmdline()) == ("true" in supervisor)  # a frontend, else the worker
+    assert ("msx_frontend.cli.main" in command_of(first[1])) == ("true" in supervisor)  # a frontend, else the worker
     assert pid_file.read_text() == str(first[0].pid)
     os.kill(int(pid_file.read_text()), signal.SIGKILL)
-    wait_until(lambda: not [*filter(is_running, first)], "nothing is left")
+    wait_until(lambda: not alive(first), "nothing is left")
     assert typed.serve("--status").code == 1
     second = _start(typed)
     stopped = typed.serve("--stop")
     assert (stopped.code, stopped.out, stopped.err) == (0, "MSX has stopped.\n", "")
-    assert not [*filter(is_running, second)]
+    wait_until(lambda: not alive(second), "nothing is left")
     assert not pid_file.exists()
 
 
@@ -200,7 +200,7 @@ def _start(typed: Terminal) -> list[psutil.Process]:
     assert (said.code, said.err) == (0, "")
     assert f"(pid {said.pid})" in typed.serve("--status").out
     server = psutil.Process(said.pid)
-    return [server, *server.children(recursive=True)]
+    return [server, *children_of(server, recursive=True)]
 
 
 @pytest.mark.parametrize("how", [("--foreground",), ("--start",), ("--start", "--wait")])
@@ -228,13 +228,13 @@ def test_starts_that_fail(typed: Terminal, supervisor: str, how: tuple[str, ...]
 def test_process_1_of_a_container(tmp_path: Path, supervisor: str) -> None:
     """One small parent, which reaps orphans."""
     with started(tmp_path, supervisor, NAMESPACE or (), "--start") as one:
-        small, answers, *workers = (" ".join(process.cmdline()) for process in one.all)
+        small, answers, *workers = map(command_of, one.all)
         assert ("msx_frontend.cli.first_process" in small) == ("false" in supervisor)
         assert "msx_frontend.cli.main" in answers
         assert ["msx_backend.worker" in worker for worker in workers] == [True]
         enter = [shutil.which("nsenter") or "nsenter", "--target", str(one.server.pid), "--pid", "--mount"]
         subprocess.run([*enter, "sh", "-c", "(sleep 0.1 &)"], check=True)
-        wait_until(lambda: one.server.children(recursive=True) == one.all[1:], "the orphan is reaped")
+        wait_until(lambda: children_of(one.server, recursive=True) == one.all[1:], "the orphan is reaped")
         one.server.terminate()
         assert one.process.wait(60) == 0
         one.wait_gone()

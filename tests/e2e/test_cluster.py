@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask, header, ranks
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
+from tests.processes import alive, children_of
 
 pytest.importorskip("ray")
 
@@ -95,7 +95,7 @@ def test_a_killed_agent(server: RunningServer, nodes: RayCluster, tmp_path: Path
 
 def test_a_killed_driver(server: RunningServer, nodes: RayCluster) -> None:
     old = pids(server)
-    (driver,) = [one for one in psutil.Process(server.process.pid).children() if "msx_ray.driver" in str(one.cmdline())]
+    (driver,) = children_of(server.process.pid, "msx_ray.driver")
     driver.kill()
     for _ in range(20):
         assert ask(server, "apart") == (200, "x")
@@ -116,7 +116,7 @@ def test_a_killed_server(server: RunningServer, nodes: RayCluster, tmp_path: Pat
         killed = pids(second)
         second.kill()
         started = time.monotonic()
-        wait_until(lambda: not any(map(psutil.pid_exists, killed)), "its ranks have ended")
+        wait_until(lambda: not alive(killed), "its ranks have ended")
         wait_until(lambda: nodes.agents == others[0], "its agents have ended")
         wait_until(lambda: nodes.left() == others[1], "its places are free", lambda: str(nodes.left()))
         print(f"nothing left after {time.monotonic() - started:.2f} s")

@@ -25,6 +25,7 @@ from tests.backend.harness import request
 from tests.e2e.cluster import RayCluster, run_cluster
 from tests.frontend.workers.handlers import ranks_of, spec_of
 from tests.frontend.workers.test_rank_group import Events
+from tests.processes import is_alive
 
 pytest.importorskip("ray")
 
@@ -193,7 +194,7 @@ def test_a_killed_agent(nodes: RayCluster, tmp_path: Path) -> None:
                 lost = psutil.Process(ranks[1].describe()["pid"])
                 psutil.Process(lost.ppid()).kill()
                 await told(lambda: 1 in events.exits)
-                await told(lambda: not lost.is_running() or lost.status() == psutil.STATUS_ZOMBIE)
+                await told(lambda: not is_alive(lost))
                 await told(lambda: reservation.lost)
                 assert reservation.lost.startswith("the agent on node ")
             reservation.release()

@@ -27,6 +27,7 @@ from tests.disks import fill, small_disk
 from tests.e2e.server import FREE_PORTS, new_store, pack_service, server_environment, wait_until
 from tests.forked import run_forked
 from tests.free_ports import free_port
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -95,14 +96,6 @@ def another_folder(terminal: Terminal, name: str) -> Path:
     return folder
 
 
-def gone(pid: int) -> bool:
-    """Ended; a zombie only waits for its parent to look."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
-
-
 def refused(said: Said) -> str:
     """One sentence on stderr, exit code 1, no traceback."""
     assert (said.code, said.out) == (1, ""), said
@@ -137,7 +130,7 @@ def test_start_status_stop(terminal: Terminal) -> None:
 
     stopped = terminal.serve("--stop")
     assert (stopped.code, stopped.out) == (0, "MSX has stopped.\n")
-    assert gone(started.pid)
+    assert not is_alive(started.pid)
     assert not key_file.exists()
     with pytest.raises(httpx.ConnectError):
         httpx.get(started.place("inference"))
@@ -167,14 +160,14 @@ def test_two_servers(terminal: Terminal) -> None:
     assert "--model-store" in which
     assert (str(one) in which, str(two) in which) == (True, True)
     assert terminal.serve("--stop", "--model-store", str(two)).code == 0
-    assert psutil.pid_exists(first.pid)
+    assert is_alive(first.pid)
     assert terminal.serve("--stop").code == 0
 
 
 def test_what_a_killed_server_left_does_not_stop_the_next(terminal: Terminal) -> None:
     first = terminal.serve("--start", "--models", "echo.mar")
     os.kill(first.pid, signal.SIGKILL)
-    wait_until(lambda: gone(first.pid), "it is gone")
+    wait_until(lambda: not is_alive(first.pid), "it is gone")
     left = [terminal.folder / "key_file.json", terminal.folder / ".msx" / "server.json"]
     assert all(path.exists() for path in left)
     assert terminal.serve("--status").code == 1

@@ -21,6 +21,7 @@ from tests.e2e.matmul import export
 from tests.e2e.server import new_store, run_server, wait_until
 from tests.free_ports import free_ports
 from tests.mindspore_scripts import run_mindspore
+from tests.processes import alive, children_of, environment_of
 
 pytest.importorskip("mindspore")
 
@@ -147,9 +148,8 @@ class Tutorial:
 
     def ranks(self, server: subprocess.Popen[str]) -> list[psutil.Process]:
         """Processes, by their ranks."""
-        below = psutil.Process(server.pid).children(recursive=True)
-        workers = [one for one in below if "msx_backend.worker" in " ".join(one.cmdline())]
-        return sorted(workers, key=lambda one: int(one.environ()["RANK"]))
+        workers = children_of(server.pid, "msx_backend.worker", recursive=True)
+        return sorted(workers, key=lambda one: int(environment_of(one).get("RANK", -1)))
 
     def end(self) -> None:
         for process in self._running:
@@ -197,8 +197,7 @@ def test_two_ranks_until_the_agents_end(tmp_path: Path) -> None:
         agents.send_signal(signal.SIGTERM)
         agents.wait(60)
         server.wait(120)
-        psutil.wait_procs([*before, *after], 60)
-        assert not [rank for rank in [*before, *after] if rank.is_running()]
+        wait_until(lambda: not alive([*before, *after]), "no rank is left", one.all_output)
 
 
 @pytest.mark.long

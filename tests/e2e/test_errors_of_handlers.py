@@ -16,6 +16,7 @@ import pytest
 from msx_frontend.workers.output import LINES_PER_SECOND
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.phrases import did_not_respond, no_worker, worker_died
+from tests.processes import alive, is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -130,10 +131,10 @@ def test_closed_stdout(server: RunningServer) -> None:
     pid = only_pid(server, "close_stdout")
     assert server.predict("close_stdout", b"close").text == "closed"
     child = int(server.predict("close_stdout", b"child").text)
-    assert psutil.pid_exists(child)
+    assert is_alive(child)
     assert only_pid(server, "close_stdout") == pid
     server.management.delete("/models/close_stdout")
-    wait_until(lambda: not alive(child), "the worker's child has ended", server.tail)
+    wait_until(lambda: not is_alive(child), "the worker's child has ended", server.tail)
 
 
 def test_leaked_processes_and_threads(server: RunningServer) -> None:
@@ -142,13 +143,9 @@ def test_leaked_processes_and_threads(server: RunningServer) -> None:
     assert registered.status_code == 200, registered.text
     pid = only_pid(server, "leak")
     children = [int(server.predict("leak", b"").text) for _ in range(3)]
-    assert all(map(alive, children))
+    assert all(map(is_alive, children))
     assert server.management.delete("/models/leak").status_code == 200
-    wait_until(lambda: not any(map(alive, (pid, *children))), "worker and children have ended", server.tail)
-
-
-def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    wait_until(lambda: not alive((pid, *children)), "worker and children have ended", server.tail)
 
 
 def test_async_handler_that_blocks(server: RunningServer) -> None:

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.e2e.server import new_store, pack_service, run_server
+from tests.processes import command_of
 
 pytestmark = pytest.mark.e2e
 
@@ -20,9 +21,7 @@ def test_a_worker_is_its_servers_child(tmp_path: Path, fork: bool, monkeypatch: 
     with run_server(tmp_path, "--models", "echo.mar", fork=fork) as server:
         (pid,) = server.worker_pids("echo")
         worker = psutil.Process(pid)
-        forked = {
-            "tests.forking_interpreter" in process.cmdline() for process in (worker, psutil.Process(server.process.pid))
-        }
+        forked = {"tests.forking_interpreter" in command_of(process) for process in (worker, server.process.pid)}
         assert worker.ppid() == server.process.pid == server.info["pid"]
         assert os.getpgid(pid) == os.getsid(pid) == pid
         assert forked == {fork and "COVERAGE_PROCESS_CONFIG" not in os.environ}

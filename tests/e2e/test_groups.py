@@ -16,6 +16,7 @@ import pytest
 from msx_archiver.errors import PackError
 from tests.e2e.groups import INFORMED, LAYOUTS, RANKS, Recorder, ask, header, long_but, ranks, scale
 from tests.e2e.server import SERVICES, RunningServer, client_of, new_store, pack_service, run_server, wait_until
+from tests.processes import alive
 
 pytestmark = pytest.mark.e2e
 
@@ -311,7 +312,7 @@ def test_what_runs_may_finish_on_all_ranks(server: RunningServer, way: str) -> N
         end.result()
     recorder.wait_for(end=True)
     assert_in_step(recorder)
-    wait_until(lambda: not any(process.is_running() for process in processes), "no rank is left")
+    wait_until(lambda: not alive(processes), "no rank is left")
     assert not [line for line in server.log_lines() if line.get("level") == "ERROR"]
 
 
@@ -335,7 +336,7 @@ def test_sigkill_of_the_server_leaves_no_rank(tmp_path: Path) -> None:
         processes = [psutil.Process(one["pid"]) for one in ranks(server, "pptp4")]
         assert len(processes) == 4
         server.kill()
-        wait_until(lambda: not any(process.is_running() for process in processes), "no rank is left")
+        wait_until(lambda: not alive(processes), "no rank is left")
         run = server.store / ".msx" / "run"
         assert run.exists(), "no process was there to remove it"
         for folder in sorted(run.rglob("*"), reverse=True):

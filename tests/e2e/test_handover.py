@@ -14,10 +14,11 @@ import psutil
 import pytest
 
 from tests.e2e.groups import Recorder
-from tests.e2e.server import RunningServer, client_of, is_running, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import RunningServer, client_of, new_store, pack_service, run_server, wait_until
 from tests.e2e.test_supervisor import ranks_of
 from tests.e2e.test_upgrade import SUPERVISED, frontend, upgrade
 from tests.frontend.deferred.callbacks.receiver import SECRET, receiver
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -75,11 +76,11 @@ def test_a_stream_goes_on_beside_new_requests(server: RunningServer, tmp_path: P
     wait_until(lambda: stream.text == "1\n", "the stream has begun")
     before = upgraded(server)
     assert server.predict("numbers", {"count": 1, "dir": str(tmp_path)}).text == "1\n"
-    assert is_running(before)
+    assert is_alive(before)
     for number in ("2", "3"):
         (tmp_path / number).touch()
     assert stream.end() == "1\n2\n3\n"
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
     assert server.worker_pids("numbers") == workers
     assert server.predict("numbers", {"count": 3, "dir": str(tmp_path)}).text == "1\n2\n3\n"
 
@@ -93,7 +94,7 @@ def test_a_continuous_handler_has_requests_of_both(server: RunningServer, tmp_pa
     for number in ("2", "3"):
         (tmp_path / number).touch()
     assert (stream.end(), other.end()) == ("1\n2\n3\n", "1\n2\n")
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
     assert server.worker_pids("turns") == workers
 
 
@@ -108,7 +109,7 @@ def test_requests_that_wait_are_answered_in_their_order(server: RunningServer, t
     hold.touch()
     assert json.loads(first.end()) == {"slept": 60}
     assert [json.loads(one.end()) for one in (*others, new)] == [{"slept": 0}] * 6
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
 
 
 def test_a_client_that_leaves_is_heard_of(server: RunningServer, tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_a_client_that_leaves_is_heard_of(server: RunningServer, tmp_path: Path)
         before = upgraded(server)
     (tmp_path / "2").touch()
     wait_until(lambda: "closed" in (tmp_path / "mark").read_text(), "the handler has ended", server.tail)
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
 
 
 def test_one_upgrade_after_the_other(server: RunningServer, tmp_path: Path) -> None:
@@ -146,7 +147,7 @@ def test_a_worker_that_dies_is_told_of(server: RunningServer, tmp_path: Path) ->
     server.kill_worker(server.worker_pids("numbers")[0], "numbers")
     stream._thread.join()
     assert stream.error
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
     assert server.predict("numbers", {"count": 1, "dir": str(tmp_path)}).text == "1\n"
 
 
@@ -160,7 +161,7 @@ def test_the_frontend_that_follows_crashes(server: RunningServer, tmp_path: Path
     os.kill(killed.pid, signal.SIGKILL)
     stream._thread.join()
     assert stream.error
-    wait_until(lambda: not is_running(before), "the frontend before has ended")
+    wait_until(lambda: not is_alive(before), "the frontend before has ended")
     (tmp_path / "2").touch()
     wait_until(lambda: _answers(server), "another frontend answers", server.tail)
     assert server.predict("numbers", {"count": 2, "dir": str(tmp_path)}).text == "1\n2\n"
@@ -181,7 +182,7 @@ def test_ranks_go_over_together(tmp_path: Path) -> None:
         for _ in range(2):
             before = upgraded(server)
             assert server.predict("tp2", b"x").status_code == 200
-            wait_until(lambda: not is_running(before), "the frontend before has ended")  # noqa: B023
+            wait_until(lambda: not is_alive(before), "the frontend before has ended")  # noqa: B023
         assert ranks_of(server) == ranks
         assert len([line for line in recorder.of_rank(1) if "env" in line]) == 1
 
@@ -215,13 +216,13 @@ def test_a_job_ends_where_it_began_and_another_is_run_by_the_new_server(tmp_path
         waits = deferred(server, {"seconds": 0, "mark": str(tmp_path / "other")})
         before = upgraded(server)
         wait_until(lambda: state_of(server, waits) == "done", "the other job has ended", server.tail)
-        assert (state_of(server, runs), is_running(before)) == ("running", True)
+        assert (state_of(server, runs), is_alive(before)) == ("running", True)
         assert server.inference.get(f"/jobs/{runs}/result").status_code == 202
         assert server.inference.delete(f"/jobs/{runs}").status_code == 503
         hold.touch()
         wait_until(lambda: state_of(server, runs) == "done", "the job has ended", server.tail)
         assert server.inference.get(f"/jobs/{runs}/result").json() == {"slept": 60}
-        wait_until(lambda: not is_running(before), "the frontend before has ended")
+        wait_until(lambda: not is_alive(before), "the frontend before has ended")
         assert mark.read_text() == "started\ndone\n"
         wait_until(lambda: told.got, "the callback has come", server.tail)
         assert [json.loads(one.body)["data"]["id"] for one in told.got] == [runs]

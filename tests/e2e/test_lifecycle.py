@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.e2e.server import (
@@ -26,6 +25,7 @@ from tests.e2e.server import (
     wait_until,
 )
 from tests.phrases import worker_died
+from tests.processes import alive, children_of
 
 pytestmark = pytest.mark.e2e
 
@@ -229,14 +229,12 @@ def test_sigkill_leaves_no_orphan(tmp_path: Path) -> None:
     server.wait_ready()
     running = SlowRequest(server, tmp_path / "running")
     running.wait_started()
-    workers = psutil.Process(server.process.pid).children(recursive=True)
+    workers = children_of(server.process.pid, recursive=True)
     assert workers
     server.kill()
     server.close()
     assert isinstance(running.status(), httpx.TransportError)
-    wait_until(
-        lambda: not [p for p in workers if p.is_running() and p.status() != psutil.STATUS_ZOMBIE], "no worker is left"
-    )
+    wait_until(lambda: not alive(workers), "no worker is left")
     state = tmp_path / "store" / ".msx"
     assert {"run", "server.json", "status.sock"} <= {path.name for path in state.iterdir()}
     command = [sys.executable, "-m", "msx_frontend.cli.main", "doctor", "--model-store", str(tmp_path / "store")]

@@ -19,6 +19,7 @@ import pytest
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from tests.e2e.server import SERVICES, RunningServer, new_store, pack_service, run_server, wait_until
+from tests.processes import children_of
 
 np = pytest.importorskip("numpy")
 
@@ -278,11 +279,11 @@ def test_shm_ipc(server: RunningServer) -> None:
 def test_no_other_processes_come_with_a_service_than_workers(server: RunningServer) -> None:
     """And what they are joined by has no names on disk."""
     process = psutil.Process(server.process.pid)
-    before = {one.pid for one in process.children(recursive=True)}
+    before = {one.pid for one in children_of(process, recursive=True)}
     with served(server, "shm_ipc") as base:
         assert httpx.post(f"{base}/inference", json={"size": "20000"}).status_code == 200
         workers = server.worker_pids("shm_ipc")
-        come = {one.pid for one in process.children(recursive=True)} - before
+        come = {one.pid for one in children_of(process, recursive=True)} - before
         names = [str(one.laddr or "") for pid in workers for one in psutil.Process(pid).net_connections("unix")]
     assert (come, len(workers)) == ({*workers}, 4)
     assert (len(names) >= 8, {*names}) == (True, {""})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import psutil
@@ -11,6 +10,7 @@ import pytest
 from msx_frontend.devices.pid_namespace import is_of_host
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 from tests.nvml import A100, H100, FakeNvml
+from tests.processes import children_of, is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -30,11 +30,7 @@ def environment(nvml: FakeNvml) -> dict[str, str]:
 
 def reader_of(server: RunningServer) -> psutil.Process | None:
     """The process that reads NVML; None while there is none."""
-    for child in psutil.Process(server.process.pid).children():
-        with contextlib.suppress(psutil.ZombieProcess, psutil.NoSuchProcess):
-            if "devices.nvidia" in " ".join(child.cmdline()):
-                return child
-    return None
+    return next(iter(children_of(server.process.pid, "devices.nvidia")), None)
 
 
 def test_workers_get_gpus_by_uuid_and_leave_one_with_an_xid(tmp_path: Path, nvml: FakeNvml) -> None:
@@ -76,5 +72,4 @@ def test_the_process_that_reads_them_is_replaced_and_leaves_with_the_server(tmp_
         )
         assert [server.metric("msx_device_healthy", device=device) for device in "01"] == [1, 1]
         server.kill()
-        gone = lambda: not second.is_running() or second.status() == psutil.STATUS_ZOMBIE  # noqa: E731
-        wait_until(gone, "it has left", server.tail)
+        wait_until(lambda: not is_alive(second), "it has left", server.tail)

@@ -10,7 +10,6 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
@@ -18,6 +17,7 @@ from msx_archiver.servable import pack_servable
 from msx_mindspore_serving.packages.mindspore_serving.client import Client
 from tests.e2e.server import RunningServer, new_store, run_server, wait_until
 from tests.mindspore_scripts import run_mindspore
+from tests.processes import alive, children_of
 
 pytestmark = pytest.mark.e2e
 
@@ -52,7 +52,7 @@ def ask(server: RunningServer, method: str, **inputs: Any) -> Any:
 
 
 def children(pid: int) -> list[int]:
-    return sorted(child.pid for child in psutil.Process(pid).children())
+    return sorted(child.pid for child in children_of(pid))
 
 
 def test_function_processes(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_function_processes(tmp_path: Path) -> None:
         assert len(functions) == 2
         assert server.worker_pids("net") == [worker], "the worker has seen all of it"
         server.kill_worker(worker, "net")
-        wait_until(lambda: not any(map(psutil.pid_exists, functions)), "its function processes have ended")
+        wait_until(lambda: not alive(functions), "its function processes have ended")
         assert ask(server, "halve", x=6)["y"] == 3
 
 

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import grpc
 import httpx
-import psutil
 import pytest
 
 from tests.certificates import Certificate, write_pem
 from tests.e2e.scripts import BEGIN, READY, run_script
 from tests.e2e.server import server_environment, wait_until
 from tests.free_ports import free_port
+from tests.processes import children_of, is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -179,13 +179,13 @@ def test_the_server_ends_with_its_script_and_the_script_with_its_server(tmp_path
     forks = "import os, time\nif os.fork() == 0:\n    print('CHILD', os.getpid(), flush=True)\n    time.sleep(600)\n"
     with run_script(tmp_path, ENDPOINT + forks, f"127.0.0.1:{port}") as running:
         running.wait_for("CHILD")
-        [server, child] = sorted(psutil.Process(running.process.pid).children(), key=lambda one: one.create_time())
+        [server, child] = sorted(children_of(running.process.pid), key=lambda one: one.create_time())
         assert running.end(signal.SIGKILL) == -signal.SIGKILL
-        wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE, "it has ended")
+        wait_until(lambda: not is_alive(server), "it has ended")
         assert not listens(port)
-        assert child.is_running(), "a child of the script has no part in its server"
+        assert is_alive(child), "a child of the script has no part in its server"
         child.terminate()
-        wait_until(lambda: not child.is_running() or child.status() == psutil.STATUS_ZOMBIE, "a signal ends it")
+        wait_until(lambda: not is_alive(child), "a signal ends it")
     with run_script(tmp_path, ENDPOINT, f"127.0.0.1:{port}") as running:
         running.wait_ready()
         running.server().kill()

@@ -18,6 +18,7 @@ from tests.e2e.scripts import BEGIN, READY, RunningScript, run_script
 from tests.e2e.server import run_server, wait_until
 from tests.free_ports import free_port
 from tests.mindspore_scripts import run_mindspore
+from tests.processes import children_of, command_of, environment_of
 
 pytestmark = pytest.mark.e2e
 
@@ -249,8 +250,8 @@ def test_starts_that_fail_and_start_again(tmp_path: Path) -> None:
             "READY",
         ]
         assert predict(port, "text:str_concat", {"a": "x", "b": "y"}) == {"instances": [{"text": "xy"}]}
-        [server] = [one for one in running.below if one.ppid() == running.process.pid]
-        server.children()[0].kill()
+        [server] = children_of(running.process.pid)
+        children_of(server)[0].kill()
         answered = {"instances": [{"text": "xy"}]}
         wait_until(lambda: predict(port, "text:str_concat", {"a": "x", "b": "y"}) == answered, "a new worker answers")
 
@@ -334,7 +335,7 @@ def test_versions_of_an_encrypted_model(tmp_path: Path) -> None:
         assert predict(ports[1], "tensor/version/1:compute", instance) == {"instances": [{"y": [[8.0] * 2] * 2}]}
         written = [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".py"]
         assert not [path for path in written if b"0123456789ABCDEF" in path.read_bytes()]
-        environments = [str(one.environ()) + str(one.cmdline()) for one in running.below]
+        environments = [f"{environment_of(one)} {command_of(one)}" for one in running.below]
         assert not [text for text in environments if "0123456789ABCDEF" in text]
 
 

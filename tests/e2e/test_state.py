@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.e2e.server import (
@@ -28,6 +27,7 @@ from tests.e2e.server import (
     start_server,
     wait_until,
 )
+from tests.processes import alive, children_of
 
 pytestmark = pytest.mark.e2e
 
@@ -41,12 +41,10 @@ time.sleep(600)
 
 def kill(server: RunningServer) -> None:
     """SIGKILL, and no worker survives it."""
-    workers = psutil.Process(server.process.pid).children(recursive=True)
+    workers = children_of(server.process.pid, recursive=True)
     server.kill()
     server.close()
-    wait_until(
-        lambda: not [p for p in workers if p.is_running() and p.status() != psutil.STATUS_ZOMBIE], "the workers ended"
-    )
+    wait_until(lambda: not alive(workers), "the workers ended")
 
 
 def summary(server: RunningServer) -> dict[str, Any]:

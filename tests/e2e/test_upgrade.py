@@ -12,14 +12,12 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from msx_frontend import __version__
 from tests.e2e.server import (
     RunningServer,
     client_of,
-    is_running,
     new_store,
     pack_service,
     run_server,
@@ -29,6 +27,7 @@ from tests.e2e.server import (
 from tests.e2e.test_supervisor import crash
 from tests.forked import run_forked
 from tests.plugins import install_module
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -93,7 +92,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
         load.end()
         assert load.lost == []
         assert server.worker_pids("echo") == workers
-        assert not psutil.pid_exists(first)
+        wait_until(lambda: not is_alive(first), "the first frontend has ended")
 
 
 def test_what_takes_longer_is_cut(tmp_path: Path) -> None:
@@ -228,7 +227,7 @@ def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
         done = upgrade(server, "--python", "/bin/false")
         assert done.returncode == 1
         assert "The new server ended with exit code 1 while starting" in done.stderr
-        assert is_running(psutil.Process(frontend(server)))
+        assert is_alive(frontend(server))
 
 
 def test_workers_are_replaced_one_after_the_other(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from tests.e2e.groups import ranks
 from tests.e2e.llama import pack_llama
 from tests.e2e.server import RunningServer, client_of, new_store, run_server, wait_until
 from tests.long.test_cluster import PROMPT, config
+from tests.processes import alive, children_of
 
 pytest.importorskip("ray")
 
@@ -112,7 +113,7 @@ def pids(server: RunningServer) -> list[int]:
 
 
 def driver(server: RunningServer) -> psutil.Process:
-    (found,) = [one for one in psutil.Process(server.process.pid).children() if "msx_ray.driver" in str(one.cmdline())]
+    (found,) = children_of(server.process.pid, "msx_ray.driver")
     return found
 
 
@@ -135,7 +136,7 @@ def test_under_an_open_stream(nodes: RayCluster, tmp_path: Path) -> None:
         back(server, text)
         killed = pids(server)
         assert broken(server, server.kill) < 1
-        wait_until(lambda: not any(map(psutil.pid_exists, killed)), "its ranks have ended")
+        wait_until(lambda: not alive(killed), "its ranks have ended")
     nodes.assert_empty()
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.e2e.machines import ADDRESS, Machines, Node, linked_cluster
 from tests.e2e.server import run_server, wait_until
 from tests.long.replicas import LIMIT, both_ready, both_serve, lose_one, pack_pair, ready
+from tests.processes import command_of, environment_of, is_alive
 
 pytest.importorskip("ray")
 
@@ -44,11 +45,9 @@ def of_msx(folder: Path) -> list[psutil.Process]:
 
 
 def _is_of_msx(process: psutil.Process, folder: Path) -> bool:
-    try:
-        cached = process.environ().get("MSX_NODE_CACHE", "")
-        return cached.startswith(str(folder)) and "-m msx_" in " ".join(process.cmdline())
-    except psutil.Error:
-        return False
+    return environment_of(process).get("MSX_NODE_CACHE", "").startswith(str(folder)) and "-m msx_" in command_of(
+        process
+    )
 
 
 def test_a_dead_link(linked: tuple[Machines, Node], machines_folder: Path, tmp_path: Path) -> None:
@@ -61,7 +60,7 @@ def test_a_dead_link(linked: tuple[Machines, Node], machines_folder: Path, tmp_p
         assert "has not answered for 15 s" in reason
         (stays,) = ready(server)
         (lost,) = old - {stays}
-        wait_until(lambda: not psutil.pid_exists(lost), "the rank there has ended", limit=LIMIT)
+        wait_until(lambda: not is_alive(lost), "the rank there has ended", limit=LIMIT)
         wait_until(lambda: len(of_msx(machines_folder)) == len(before) // 2, "its agent has ended", limit=LIMIT)
         machines.mend()
         assert stays in both_ready(server, node.keep)

@@ -21,6 +21,7 @@ from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask
 from tests.e2e.server import RunningServer, pack_service, run_server, wait_until
 from tests.long.replicas import MODEL, both_ready, both_serve, lose_one, pack_pair
+from tests.processes import is_alive
 
 pytest.importorskip("ray")
 
@@ -53,7 +54,7 @@ def test_a_killed_agent(server: RunningServer, nodes: RayCluster, tmp_path: Path
     (stays,) = old & both_ready(server)
     both_serve(server, tmp_path / "both")
     (lost,) = old - {stays}
-    assert not psutil.pid_exists(lost)
+    assert not is_alive(lost)
     assert len(nodes.agents) == len(nodes.ranks) == 2
 
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.e2e.cluster import RayCluster, run_cluster
@@ -18,6 +17,7 @@ from tests.e2e.server import RunningServer, new_store, pack_service, run_server,
 from tests.e2e.test_cluster import APART, killed_while_serving, open_stream, pids
 from tests.e2e.test_supervisor import frontend, frontends
 from tests.e2e.test_upgrade import SUPERVISED, upgrade
+from tests.processes import alive
 
 pytest.importorskip("ray")
 
@@ -44,7 +44,7 @@ def serves_again(server: RunningServer, old: list[int]) -> None:
     """By other ranks."""
     wait_until(lambda: ask(server, "apart") == (200, "x"), "the group serves again", server.tail)
     assert not {*pids(server)} & {*old}
-    wait_until(lambda: not any(map(psutil.pid_exists, old)), "its ranks before have ended", server.tail)
+    wait_until(lambda: not alive(old), "its ranks before have ended", server.tail)
 
 
 def test_an_upgrade_waits_for_what_its_group_does(nodes: RayCluster, tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ import psutil
 import pytest
 
 from tests.confined import confined
-from tests.e2e.server import FREE_PORTS, RunningServer, is_running, pack_service, server_environment, wait_until
+from tests.e2e.server import FREE_PORTS, RunningServer, pack_service, server_environment, wait_until
 from tests.e2e.test_upgrade import SUPERVISED
 from tests.frontend.cli.test_first_process import NAMESPACE
+from tests.processes import alive, children_of, command_of
 
 pytestmark = [pytest.mark.long, pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -43,12 +44,12 @@ def served(folder: Path, before: Sequence[str], *flags: str) -> Iterator[Running
         server = RunningServer(process, json.loads(info), folder, log)
         stack.callback(server.close)
         server.wait_ready()
-        below = psutil.Process(process.pid).children(recursive=True)
+        below = children_of(process.pid, recursive=True)
         yield server
-        below += psutil.Process(process.pid).children(recursive=True)
+        below += children_of(process.pid, recursive=True)
         first_of(process).terminate()
         assert process.wait(60) == 0, log.read_text()
-        wait_until(lambda: not [*filter(is_running, below)], "nothing is left")
+        wait_until(lambda: not alive(below), "nothing is left")
         assert not {"run", "server.json"} & {path.name for path in state.iterdir()}
     finally:
         stack.close()
@@ -59,32 +60,22 @@ def served(folder: Path, before: Sequence[str], *flags: str) -> Iterator[Running
 def first_of(process: subprocess.Popen[bytes]) -> psutil.Process:
     """The process that a container's end signals."""
     own = psutil.Process(process.pid)
-    return own.children()[0] if own.name() == "unshare" else own
+    return children_of(own)[0] if own.name() == "unshare" else own
 
 
 def _read(file: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
-def commands(processes: Sequence[psutil.Process]) -> list[tuple[psutil.Process, str]]:
-    """Processes with their commands, but for those that have just ended."""
-    found = []
-    for one in processes:
-        with contextlib.suppress(psutil.Error):
-            found.append((one, " ".join(one.cmdline())))
-    return found
-
-
 def supervisor(server: RunningServer) -> psutil.Process:
     own = first_of(server.process)
-    below = commands([own, *own.children(recursive=True)])
     names = (" msx_frontend.supervision ", " msx_frontend.cli.main ")
-    return next(one for one, command in below if any(name in command for name in names))
+    below = [own, *children_of(own, recursive=True)]
+    return next(one for one in below if any(name in command_of(one) for name in names))
 
 
 def frontends(server: RunningServer) -> list[psutil.Process]:
-    children = commands(supervisor(server).children())
-    return [one for one, command in children if " msx_frontend.cli.main " in command]
+    return children_of(supervisor(server), " msx_frontend.cli.main ")
 
 
 def is_replaced(server: RunningServer, before: psutil.Process) -> bool:

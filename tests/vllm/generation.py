@@ -12,7 +12,8 @@ import httpx
 import psutil
 
 from msx_frontend.workers.shared_files import shared_files
-from tests.e2e.server import RunningServer, client_of, is_running, wait_until
+from tests.e2e.server import RunningServer, client_of, wait_until
+from tests.processes import is_alive
 
 WORKER, ENGINE, RANK = "worker", "VLLM::EngineCore", "VLLM::Worker"
 """The process of MSX, and those below it."""
@@ -37,7 +38,7 @@ class Generation:
         return next(one.pid for one in self._processes if one.name().startswith(name[:15]))
 
     def left(self) -> list[object]:
-        return [one for one in self._processes if is_running(one)] + [one for one in self._files if one.exists()]
+        return [one for one in self._processes if is_alive(one)] + [one for one in self._files if one.exists()]
 
     def wait_gone(self, server: RunningServer, limit: float = GONE) -> None:
         wait_until(lambda: not self.left(), "nothing is left of the worker", lambda: f"{self.left()}", limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -51,7 +52,9 @@ class Idle:
         self.statuses: list[str] = []
 
     def run(self, address: Address, path: str, *, connections: int, seconds: float) -> Result:
-        self.statuses += [process.status() for process in psutil.Process().children()]
+        for process in psutil.Process().children():
+            with contextlib.suppress(psutil.NoSuchProcess):
+                self.statuses.append(process.status())
         return Result(1, 1, 1, 1, 0)
 
 

@@ -18,6 +18,7 @@ from benchmarks.load.client import Address
 from benchmarks.load.result import Result
 from benchmarks.load.started import StartedLoad
 from tests.benchmarks.contestants import contestant
+from tests.processes import alive
 
 LOAD = """
 import sys, time
@@ -68,7 +69,7 @@ def test_both_run_for_their_slices_and_one_at_a_time(pair: list[Contestant], mon
     assert ran == [first, second] * 10
     assert [len(one.turns[32]) for one in pair] == [1, 1]
     assert all(one.turns[32][0].result.requests > 0 for one in pair)
-    assert not any(process.is_running() for process in load.started)
+    assert not alive(load.started)
 
 
 def test_servers_and_this_process_have_all_cores_again(pair: list[Contestant]) -> None:
@@ -89,7 +90,7 @@ def test_a_load_that_fails_leaves_no_process(pair: list[Contestant], monkeypatch
     with pytest.raises(KeyboardInterrupt):
         play_interleaved(pair, [load, load], 32, 1.0)
     psutil.wait_procs(load.started, 30)
-    assert not any(process.is_running() for process in load.started)
+    assert not alive(load.started)
 
 
 def test_a_server_shares_its_turn_with_the_one_of_another_checkout() -> None:

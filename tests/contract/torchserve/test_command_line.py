@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
-import psutil
 import pytest
 
 from tests.e2e.server import FREE_PORTS, pack_service
 from tests.e2e.test_command_line import Terminal, refused
+from tests.processes import is_alive
 
 pytestmark = pytest.mark.e2e
 
@@ -89,7 +89,7 @@ def test_a_life(terminal: Terminal) -> None:
     assert "is already running" in second
     assert str(started.pid) in second
     assert "please use msx-serve --stop" in second
-    assert psutil.pid_exists(started.pid)
+    assert is_alive(started.pid)
     stopped = terminal.serve("--stop")
     assert (stopped.code, stopped.out) == (0, "MSX has stopped.\n")
     assert not (temp / ".model_server.pid").exists()

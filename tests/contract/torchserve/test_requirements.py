@@ -19,6 +19,7 @@ import pytest
 from tests.contract.torchserve.setup import Setup, register, serving
 from tests.contract.torchserve.shapes import assert_error
 from tests.e2e.server import RunningServer, wait_until
+from tests.processes import children_of, command_of
 from tests.torch_archiver import torch_archive
 from tests.wheels import make_slow_source, make_wheel, pip_environment
 
@@ -172,16 +173,8 @@ def test_progress_and_unregistering_meanwhile(server: RunningServer, tmp_path: P
         if synchronous == "true":
             message = f"{FAILED} slow: the model was unregistered meanwhile"
             assert_error(reply.result(), 400, "ModelException", message)
-    processes = psutil.Process(server.process.pid).children(recursive=True)
-    assert not [process for process in processes if "pip" in " ".join(_command(process))]
+    wait_until(lambda: not children_of(server.process.pid, "pip", recursive=True), "pip has ended", server.tail)
     unregister(server, "other")
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return list(process.cmdline())
-    except psutil.Error:
-        return []
 
 
 @pytest.mark.parametrize("end", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.long)])
@@ -208,7 +201,7 @@ def test_the_server_ends_meanwhile(wheels: Path, tmp_path: Path, end: signal.Sig
 
 def _builds_of(folder: Path) -> list[psutil.Process]:
     """The processes that install what the server of this folder wants."""
-    return [process for process in psutil.process_iter() if str(folder) in " ".join(_command(process))]
+    return [process for process in psutil.process_iter() if str(folder) in command_of(process)]
 
 
 def test_it_takes_too_long(wheels: Path, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import psutil
 import pytest
 
 from msx_archiver.uses import Uses
@@ -25,6 +24,7 @@ from msx_frontend.models.versions.model_source import ModelSource
 from tests.backend.harness import wait_until
 from tests.interpreters import stub_interpreter
 from tests.loops import run
+from tests.processes import is_alive
 
 Pip = Callable[[Path], Awaitable[None]]
 
@@ -317,7 +317,7 @@ def test_a_cancelled_command_takes_its_children_along(tmp_path: Path) -> None:
         return child
 
     child = run(test())
-    wait_until(lambda: not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not is_alive(child))
 
 
 # With other servers on one folder (`cache_dir`): each has its own locks.

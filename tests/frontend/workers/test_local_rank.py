@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import os
 import resource
@@ -15,7 +14,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from msx_frontend.workers import local_rank, shared_files
@@ -39,6 +37,7 @@ from msx_protocol import (
 from tests.backend.harness import request
 from tests.frontend.workers.handlers import spec_of
 from tests.loops import run
+from tests.processes import is_alive
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
@@ -128,12 +127,6 @@ def on(code: str, tmp_path: Path, loop: str, test: Callable[[Bench], Any]) -> No
     run(call(), loop)
 
 
-def is_running(pid: int) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    return False
-
-
 @LOOPS
 def test_a_worker_from_start_to_end(tmp_path: Path, loop: str) -> None:
     async def test(bench: Bench) -> None:
@@ -202,12 +195,12 @@ def test_kill_takes_the_grandchildren_too(tmp_path: Path, loop: str) -> None:
     async def test(bench: Bench) -> None:
         bench.predict()
         child = int(await bench.answer())
-        assert is_running(child)
+        assert is_alive(child)
         bench.rank.kill()
         bench.rank.kill()
         await bench.rank.gone()
         assert bench.exit_codes == [-signal.SIGKILL]
-        while is_running(child):
+        while is_alive(child):
             await asyncio.sleep(0.001)
 
     on("leak", tmp_path, loop, test)
@@ -254,7 +247,7 @@ def test_grandchildren_do_not_outlive_a_worker_that_ends_by_itself(tmp_path: Pat
         child = int(await bench.answer())
         bench.rank.data.write(encode_frame(Drain()))
         await bench.rank.gone()
-        while is_running(child):
+        while is_alive(child):
             await asyncio.sleep(0.001)
 
     on("leak", tmp_path, loop, test)
@@ -316,7 +309,7 @@ def handle(data, context):
         try:
             await bench.rank.gone()
             assert bench.exit_codes == [4]
-            assert is_running(child)
+            assert is_alive(child)
         finally:
             os.kill(child, signal.SIGKILL)
 

@@ -13,7 +13,6 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from msx_core.generation.long_texts import SLICE, slices_of
@@ -24,6 +23,7 @@ from msx_llm.text.text_process import AT_ONCE, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
 from tests.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
+from tests.processes import is_alive
 
 Ran = Callable[[TextProcesses], Awaitable[None]]
 PROGRAM = "tests.llm.text.process_texts"
@@ -53,7 +53,7 @@ async def started(path: Path) -> int:
 
 
 async def ended(pid: int) -> None:
-    while psutil.pid_exists(pid):
+    while is_alive(pid):
         await asyncio.sleep(0.01)
 
 

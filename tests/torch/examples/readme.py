@@ -15,6 +15,7 @@ import psutil
 
 from tests.e2e.server import FREE_PORTS, client_of, server_environment, wait_until
 from tests.e2e.test_command_line import Said
+from tests.processes import is_alive
 from tests.torch_models import EXAMPLES
 
 Files: TypeAlias = Mapping[str, str | bytes]
@@ -78,7 +79,7 @@ class Readme:
         finally:
             served.close()
             self.types("torchserve --stop", folder=folder)
-            wait_until(lambda: not process.is_running(), "the server has ended", lambda: self._log(folder))
+            wait_until(lambda: not is_alive(process), "the server has ended", lambda: self._log(folder))
 
     def _without_addresses(self, properties: str) -> bytes:
         lines = self.read(properties).splitlines()

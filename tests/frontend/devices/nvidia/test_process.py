@@ -20,6 +20,7 @@ from msx_frontend.devices.nvidia.process import NvmlProcess
 from tests.backend.harness import wait_until
 from tests.frontend.devices.nvidia.conftest import Open, sentences
 from tests.nvml import FakeNvml
+from tests.processes import is_alive
 
 HANGS = "hang.nvmlDeviceGetUtilizationRates"
 
@@ -55,7 +56,7 @@ def test_it_ends_with_close_and_where_there_is_nothing_to_read(open_gpus: Open, 
     gpus.detect()
     process = process_of(gpus)
     gpus.close()
-    assert not process.is_running()
+    assert not is_alive(process)
     nvml.set({"count": 0})
     empty = open_gpus()
     assert empty.detect() == []
@@ -78,7 +79,7 @@ def test_a_call_that_hangs_is_told_once_and_the_next_reading_starts_anew(
     words = "NVIDIA's driver has not answered within 0.05 s, and the process that reads its GPUs was ended. Look at "
     assert sentences(gpus)[0].startswith(words)
     assert [message.startswith(words) for message in caplog.messages] == [True]
-    assert not hanging.is_running()
+    assert not is_alive(hanging)
     nvml.set({HANGS: None})
     gpus._process._timeout = 60
     assert len(gpus.status()) == 2
@@ -159,7 +160,7 @@ def test_close_does_not_wait_for_a_call_that_hangs(
     for one in asking:
         one.join()
     assert statuses == [{}, {}]
-    assert not process.is_running()
+    assert not is_alive(process)
     assert gpus._process is not None
     assert gpus._process._connection is None, "none was started for the second"
     assert caplog.messages == []
@@ -207,7 +208,7 @@ def test_it_ends_with_a_server_that_was_killed(nvml: FakeNvml, call: str) -> Non
     server.wait()
     server.stdin.close()
     server.stdout.close()
-    wait_until(lambda: not process.is_running() or process.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not is_alive(process))
 
 
 def test_modules_in_the_folder_of_the_server_are_not_its(nvml: FakeNvml, tmp_path: Path) -> None:
