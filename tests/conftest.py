@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import re
 import signal
 import subprocess
@@ -10,11 +11,13 @@ from functools import cache
 from importlib.metadata import distribution
 from pathlib import Path
 
+import httpx
 import pytest
 from hypothesis import HealthCheck, settings
 
 from msx_core.batch import current_request_ids
 from tests.forked import ForkingPopen
+from tests.loops import WATCHDOG
 
 settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Without limits of time, which a busy machine exceeds."""
@@ -22,6 +25,10 @@ settings.register_profile("long", settings.get_profile("usual"), max_examples=2_
 """For scripts/test-all."""
 settings.load_profile("usual")
 
+
+usual: httpx.Timeout = inspect.signature(httpx.get).parameters["timeout"].default
+usual.connect = usual.read = usual.write = usual.pool = WATCHDOG
+"""Where a test gives a client of httpx no time: its 5 s are less than a busy machine may need for a first request."""
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     # A shell without a terminal starts what is behind `&` so, and every process of a test would ignore Ctrl-C, too.

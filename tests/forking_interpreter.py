@@ -25,7 +25,7 @@ from typing import NoReturn
 
 from tests.forked import COMMAND, MODULES, NAME, REQUEST, ForkingPopen, places_of_modules, use_interpreter
 
-_PATIENCE = 10.0
+_PATIENCE = 60.0
 """Seconds in which the process between a new one and its parent ends."""
 _PR_SET_NAME = 15
 _DESCRIPTORS = 1 << 20

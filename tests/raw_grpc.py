@@ -12,7 +12,7 @@ from msx_net.http2 import frames
 from msx_net.http2.errors import ErrorCode
 
 Fields = Sequence[tuple[str, str]]
-LIMIT = 30
+LIMIT = 120
 """Seconds."""
 _PSEUDO = (":method", ":scheme", ":path", ":authority")
 _HEADERS = {"te": "trailers", "content-type": "application/grpc", ":authority": "a"}

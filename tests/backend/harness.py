@@ -43,7 +43,7 @@ from tests.forked import ForkingPopen
 from tests.frames import fed
 
 SERVICES = Path(__file__).parents[1] / "services"
-WATCHDOG = 60.0
+WATCHDOG = 120.0
 """Seconds after which a test that waits is lost."""
 
 

@@ -107,7 +107,7 @@ async def exchanged(address: Address, request: RawRequest, key: str = "") -> str
         writer.write(sent)
         said = await reader.read(1) if request.then else b""
         writer.write(request.then)
-        said += await asyncio.wait_for(reader.read(), 30)
+        said += await asyncio.wait_for(reader.read(), 120)
     finally:
         writer.close()
     text = re.sub(r"(?m)^(date|retry-after): [^\r]*", r"\1: *", said.decode("latin-1"))

@@ -169,7 +169,7 @@ class Bench:
         return answer, None if path.startswith("grpc.") or answer.status != "200" else await self.line()
 
     async def line(self) -> tuple[Any, ...]:
-        call, status = await asyncio.wait_for(self._access_log.lines.get(), 30)
+        call, status = await asyncio.wait_for(self._access_log.lines.get(), 120)
         return call.target, call.id, call.key_name, call.method, call.protocol, status
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from msx_frontend.workflows.workflow import WorkflowRegistry
 from msx_net.grpc.messages import message_class
 from msx_net.listening.address import Address
 from tests.contract.test_both_ways import Ask, Served, served
+from tests.free_ports import free_port
 from tests.frontend.net.grpc.harness import Request, Response
 from tests.http2_transport import Http2Transport
 from tests.loops import run
@@ -133,9 +133,7 @@ def test_the_key_of_the_ports_kind(tmp_path: Path) -> None:
 
 
 def test_a_merged_listener_has_both_kinds(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = Address("http", "127.0.0.1", free.getsockname()[1])
+    address = Address("http", "127.0.0.1", free_port())
 
     async def test() -> None:
         async with (

@@ -7,7 +7,7 @@ import pytest
 
 from msx_core.reply_credit import UNLIMITED, ReplyCredit, wait_for_any
 
-WATCHDOG = 30.0
+WATCHDOG = 120.0
 
 
 def spent_credit() -> ReplyCredit:

@@ -70,11 +70,11 @@ def balancing(addresses: Sequence[str]) -> Iterator[Balancer]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(_run(balancer, started, over)))
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(60)
         yield balancer
     finally:
         loop.call_soon_threadsafe(over.set)
-        thread.join(30)
+        thread.join(60)
         loop.close()
 
 

@@ -36,7 +36,7 @@ class Browser:
     def text(self) -> str:
         return str(self.driver.execute_script("return document.body.innerText"))
 
-    def wait_for(self, words: str, limit: float = 20.0) -> None:
+    def wait_for(self, words: str, limit: float = 60.0) -> None:
         wait_until(lambda: words in self.text, f"the page shows {words!r}", lambda: self.text, limit)
 
     def one(self, selector: str) -> Any:

@@ -30,6 +30,7 @@ NODE = {"resources": {"NPU": 2}}
 QUIET = {
     "RAY_BACKEND_LOG_LEVEL": "error",
     "RAY_enable_worker_prestart": "0",
+    "RAY_gcs_server_port_wait_time_s": "120",
     "RAY_health_check_initial_delay_ms": "1000",
     "RAY_health_check_period_ms": "1000",
 }

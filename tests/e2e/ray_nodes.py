@@ -22,6 +22,8 @@ from ray.cluster_utils import Cluster
 from tests.e2e.cluster import DEFAULT_FOLDER
 
 OPTIONS: dict[str, Any] = {"num_cpus": 4, "object_store_memory": 80 << 20}
+LONGEST = 120
+"""Seconds in which a node is one of the cluster's; Ray's own 30 are less than a busy machine may need."""
 
 
 def main() -> None:
@@ -53,7 +55,8 @@ def changed(address: str, versions: dict[str, str]) -> dict[str, str]:
 
 def added(cluster: Cluster, options: dict[str, Any]) -> dict[str, Any]:
     os.makedirs(DEFAULT_FOLDER, exist_ok=True)
-    node = cluster.add_node(**OPTIONS, **options)
+    node = cluster.add_node(wait=False, **OPTIONS, **options)
+    cluster._wait_for_node(node, LONGEST)
     pids = {kind: [one.process.pid for one in processes] for kind, processes in node.all_processes.items()}
     return {"address": cluster.address, "node_id": node.node_id, "pids": pids}
 

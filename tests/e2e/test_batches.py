@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.e2e.server import WATCHDOG, RunningServer, new_store, pack_service, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
 
@@ -109,7 +109,7 @@ def test_clients_that_left_take_no_place_in_a_batch(
     """By the fixed policy nothing stands in the worker's socket, where it would count as running."""
     first = held(server, pool, tmp_path / "go", "fixed_soon")
     wait_for(server, "fixed_soon", running=1, queued=0)
-    leaving = httpx.Client(base_url=server.info["inference"], timeout=0.2)
+    leaving = httpx.Client(base_url=server.info["inference"], timeout=httpx.Timeout(WATCHDOG, read=0.2))
     with leaving:
         for n in range(3):
             with pytest.raises(httpx.ReadTimeout):
@@ -147,6 +147,8 @@ def test_async_handler_takes_many_at_once(server: RunningServer, pool: ThreadPoo
     order = {"hold": str(gate), "mark": str(mark)}
     slow = [pool.submit(server.predict, "async_echo", order) for _ in range(6)]
     wait_for(server, "async_echo", running=4, queued=2)
+    started = lambda: mark.read_text().split() if mark.exists() else []  # noqa: E731
+    wait_until(lambda: len(started()) == 4, "four have begun", server.tail)
     assert server.metric("msx_requests_in_flight", model="async_echo") == 4
     gate.touch()
     assert [future.result().status_code for future in slow] == [200] * 6

@@ -99,9 +99,12 @@ def test_a_killed_driver(server: RunningServer, nodes: RayCluster) -> None:
     driver.kill()
     for _ in range(20):
         assert ask(server, "apart") == (200, "x")
-    wait_until(
-        lambda: "connected with the cluster" in server.log.read_text().split("ended with code -9")[-1], "a new driver"
-    )
+
+    def connected_again() -> bool:
+        _, ended, later = server.log.read_text().rpartition("ended with code -9")
+        return bool(ended) and "connected with the cluster" in later
+
+    wait_until(connected_again, "a new driver", server.tail)
     assert ask(server, "apart") == (200, "x")
     assert pids(server) == old
 

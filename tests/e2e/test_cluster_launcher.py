@@ -31,7 +31,7 @@ pytest.importorskip("ray")
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
-LIMIT = 60.0
+LIMIT = 120.0
 WHERE = """
 import os
 

@@ -216,7 +216,7 @@ def test_status_needs_no_key_and_no_listener(terminal: Terminal, tmp_path: Path)
 
 
 def trusts(address: str, certificate: Path) -> bool:
-    with contextlib.suppress(httpx.ConnectError):
+    with contextlib.suppress(httpx.TransportError):
         return httpx.get(f"{address}/livez", verify=ssl.create_default_context(cafile=certificate)).status_code == 200
     return False
 

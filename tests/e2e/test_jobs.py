@@ -44,7 +44,7 @@ def defer(server: RunningServer, number: int) -> str:
 
 
 def wait_until_ended(server: RunningServer, ids: list[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     for id in ids:
         while server.inference.get(f"/jobs/{id}?wait=30").json()["state"] != "done":
             assert time.monotonic() < deadline, server.tail()

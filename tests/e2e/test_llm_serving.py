@@ -13,7 +13,7 @@ import yaml
 from msx_mindspore_serving.packages.mindspore_serving.client import MindsporeInferenceClient
 from tests.e2e.llama import EXAMPLE, shallow
 from tests.e2e.scripts import RunningScript, run_script
-from tests.e2e.server import new_store, run_server
+from tests.e2e.server import new_store, run_server, wait_until
 from tests.free_ports import free_port
 from tests.mindspore_scripts import run_mindspore
 
@@ -160,4 +160,5 @@ def test_a_server_says_why_the_yamls_model_is_not_served(tmp_path: Path) -> None
     new_store(tmp_path)
     file = configured(tmp_path / "config.yaml", free_port())
     with run_server(tmp_path, "--llm-serving", str(file), ready=False) as server:
-        assert "/nowhere/p.mindir is not there. Serve the weights instead" in server.log.read_text()
+        why = "/nowhere/p.mindir is not there. Serve the weights instead"
+        wait_until(lambda: why in server.log.read_text(), "the log says why", server.tail)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import threading
 from collections import Counter
@@ -169,6 +170,7 @@ def test_replicas_share_a_store_and_keys(tmp_path: Path) -> None:
                 wait_until(lambda replica=replica: served(replica) > 3, "each replica serves")  # type: ignore[misc]
             rotate(keys, replicas)
             load.wait_for_more()
+            killed.process.send_signal(signal.SIGSTOP)  # it begins nothing more
             held = http.open[address_of(killed)] + grpc_balancer.open[killed.info["grpc_inference"]]
             killed.kill()
             load.wait_for_more()

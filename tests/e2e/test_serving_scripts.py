@@ -58,7 +58,7 @@ def test_endpoints_are_opened_closed_and_opened_again(tmp_path: Path) -> None:
         assert f"Serving: Serving RESTful server start success, listening on 127.0.0.1:{grpc_port}" in running.out
         with grpc.insecure_channel(f"unix:{tmp_path}/a.sock") as channel:
             with pytest.raises(grpc.RpcError) as raised:
-                channel.unary_unary("/grpc.health.v1.Health/Check", *BYTES)(b"", timeout=10)
+                channel.unary_unary("/grpc.health.v1.Health/Check", *BYTES)(b"", timeout=60)
             assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
         assert httpx.get(f"http://127.0.0.1:{grpc_port}/ping").json().get("status") is None
         assert running.end() == 0
@@ -129,7 +129,7 @@ def test_certificates(tmp_path: Path) -> None:
         credentials = grpc.ssl_channel_credentials(own.pem)
         with grpc.secure_channel(f"localhost:{ports[0]}", credentials) as channel:
             with pytest.raises(grpc.RpcError) as raised:
-                channel.unary_unary("/no.Service/Call", *BYTES)(b"", timeout=10)
+                channel.unary_unary("/no.Service/Call", *BYTES)(b"", timeout=60)
             assert raised.value.code() is grpc.StatusCode.UNIMPLEMENTED
         url = f"https://localhost:{ports[1]}/"
         with httpx.Client(verify=trusting(certificate, tmp_path / "client")) as known:

@@ -100,4 +100,4 @@ def test_workers_whose_shared_memory_is_used_for_long_start_anew(server: Running
         assert not {*before} & {*pids(server)}
         gate.touch()
         assert replies[0].result().text == sum_of(LARGE)
-    assert "use its shared memory for long" in server.log.read_text()
+    wait_until(lambda: "use its shared memory for long" in server.log.read_text(), "the log says so", server.tail)

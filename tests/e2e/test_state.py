@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from tests.e2e.server import (
@@ -162,10 +163,9 @@ def test_archives_that_changed_or_went(tmp_path: Path) -> None:
     (store / "next.mar").unlink()
     pack_service("env", store, version="3.0")
     with run_server(tmp_path, ready=False) as server:
-        wait_until(lambda: server.describe("echo")["state"] == "READY", "echo serves", server.tail)
-        assert {name: server.describe(name)["state"] for name in summary(server)} == {
-            "echo": "READY", "env": "FAILED", "next": "FAILED"
-        }  # fmt: skip
+        states = {"echo": "READY", "env": "FAILED", "next": "FAILED"}
+        found = lambda: {name: server.describe(name)["state"] for name in summary(server)}  # noqa: E731
+        wait_until(lambda: found() == states, "echo serves, and the others have failed", server.tail)
         refused = server.predict("next")
         assert (refused.status_code, "next.mar" in refused.text) == (503, True)
         errors = [line["message"] for line in server.log_lines() if line["level"] == "ERROR"]
@@ -217,11 +217,15 @@ def test_the_end_in_the_middle_of_a_registration(tmp_path: Path, end: str) -> No
 
 
 def begin_to_unpack(server: RunningServer, cache: Path) -> Registration:
-    """A busy machine may do it between two looks: then it is done again."""
-    call = Registration(server, "big.mar")
+    """Stop the server in the middle. A busy machine may unpack between two looks: then it is done again."""
+    call, process = Registration(server, "big.mar"), psutil.Process(server.process.pid)
     wait_until(lambda: list(cache.glob(".tmp-*/weights.bin")) or not call.is_alive(), "the archive is unpacked")
-    if call.is_alive():
+    process.suspend()
+    wait_until(lambda: process.status() == psutil.STATUS_STOPPED, "the server stands still")
+    if list(cache.glob(".tmp-*")):
         return call
+    process.resume()
+    call.join()
     assert server.management.delete("/models/big").status_code == 200
     return begin_to_unpack(server, cache)
 

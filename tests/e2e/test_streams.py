@@ -118,7 +118,8 @@ def test_worker_dies_in_a_stream(server: RunningServer, tmp_path: Path, kind: st
         assert next(chunks) == b"1\n"
         os.kill(pid, signal.SIGKILL)
         assert until_broken(chunks) == b""
-    assert f"Rank 0 (pid {pid}) was ended by signal 9 (SIGKILL)" in server.log.read_text()
+    words = f"Rank 0 (pid {pid}) was ended by signal 9 (SIGKILL)"
+    wait_until(lambda: words in server.log.read_text(), "the log says why", server.tail)
     open_gates(tmp_path, 2, 3)
     assert server.predict(f"gated_{kind}", order).text.startswith("1\n2\n3\n")
     assert server.worker_pids(f"gated_{kind}") != [pid]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.server import new_store, pack_service, run_server
+from tests.e2e.server import new_store, pack_service, run_server, wait_until
 from tests.interpreters import stub_interpreter
 from tests.other_user import UID, needs_root, open_folder, others_python
 
@@ -69,7 +69,7 @@ def test_limits_without_a_user(folder: Path) -> None:
     with run_server(folder, "--models", "one.mar", properties=properties) as server:
         told = ask(server, "one", [])
         assert (told["nofile"], told["no_new_privileges"], told["uids"]) == ([300, 300], 1, [0, 0, 0])
-        assert "said to /dev/stdout" in server.log.read_text()
+        wait_until(lambda: "said to /dev/stdout" in server.log.read_text(), "its line is there", server.tail)
 
 
 def ask(server: Any, model: str, paths: list[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import GenerateDelta
 from tests.llm.fakes import VOCAB, FakeRunner, alone, ids, limits, make_tokenizer, read, request
 
-WATCHDOG = 20.0
+WATCHDOG = 120.0
 
 
 class StartingFake(FakeRunner):

@@ -24,7 +24,7 @@ from msx_llm.step import (
 )
 from msx_llm.steps import StartedSteps
 
-WATCHDOG = 20.0
+WATCHDOG = 120.0
 
 
 class Told(Leading):

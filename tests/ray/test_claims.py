@@ -108,7 +108,7 @@ def test_satisfied_waits_for_the_grant() -> None:
         await asyncio.sleep(0)
         assert not waiting.done()
         site.cluster.grant(site.cluster.reservations[0], "a")
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, 120)
         await claim.turn()
 
     asyncio.run(run())

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("ray")
 
 from msx_ray.driver.connection import NotConnectedError, RayConnection
+from tests.free_ports import free_port
 
 
 def refused(address: str) -> NotConnectedError:
@@ -20,8 +21,7 @@ def refused(address: str) -> NotConnectedError:
 
 @pytest.mark.parametrize("scheme", ["", "ray://"])
 def test_nothing_answers(scheme: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     error = refused(f"{scheme}127.0.0.1:{port}")
     assert str(error) == f"Nothing answers at {scheme}127.0.0.1:{port} (cluster_address): is Ray's head running there?"
 
@@ -42,7 +42,7 @@ def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_head_that_is_gone_is_told_after_two_looks() -> None:
     ours = RayConnection("auto")
-    with socket.create_server(("127.0.0.1", 0)) as head:
+    with socket.create_server(("127.0.0.1", free_port())) as head:
         ours.gcs = f"127.0.0.1:{head.getsockname()[1]}"
         assert ours.problem() == ""
     assert ours.problem() == ""

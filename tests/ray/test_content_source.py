@@ -137,7 +137,7 @@ def test_an_agent_that_takes_nothing_is_left(tmp_path: Path) -> None:
         number = [file.path for file in offered.listing.files].index("weights/a.ckpt")
         for _ in range(50):
             writer.write(b"".join(map(frame, [ReadFile(offered.content.digest, number, 0)])))
-        await asyncio.wait_for(ended, 30)
+        await asyncio.wait_for(ended, 120)
         writer.close()
         server.close()
 

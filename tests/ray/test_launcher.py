@@ -45,7 +45,7 @@ def in_cluster(folder: Path, test: Callable[[AgentCluster], Awaitable[None]], **
         finally:
             for reservation in cluster.reservations:
                 reservation.release()
-            await asyncio.wait_for(asyncio.to_thread(cluster.ended), 30)
+            await asyncio.wait_for(asyncio.to_thread(cluster.ended), 120)
         left = folder / "node" / "run"
         assert not left.exists() or os.listdir(left) == []
 

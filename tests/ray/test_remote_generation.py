@@ -52,7 +52,7 @@ def test_an_agent_that_leaves_after_its_ranks_have_started_leaves_none_behind(tm
         assert rank.ended.result().lost == "It has ended"
         assert rank.cleared.is_set()
 
-    asyncio.run(asyncio.wait_for(test(), 10))
+    asyncio.run(asyncio.wait_for(test(), 120))
 
 
 def test_agents_know_the_addresses_of_each_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_agents_know_the_addresses_of_each_other(tmp_path: Path, monkeypatch: py
         starting.cancel()
         assert [begin.agents for begin in told] == [addresses, addresses]
 
-    asyncio.run(asyncio.wait_for(test(), 10))
+    asyncio.run(asyncio.wait_for(test(), 120))
 
 
 def test_a_loss_says_what_is_known() -> None:
@@ -100,7 +100,7 @@ def test_an_agent_that_leaves_before_all_streams_have_come(tmp_path: Path) -> No
         with pytest.raises(ConnectionError, match="It has ended"):
             await starting
 
-    asyncio.run(asyncio.wait_for(test(), 10))
+    asyncio.run(asyncio.wait_for(test(), 120))
 
 
 @pytest.mark.parametrize(
@@ -128,4 +128,4 @@ def test_an_agent_that_speaks_of_what_is_not_its_own(tmp_path: Path, message: Fr
         with pytest.raises(ConnectionError, match="The agent on node node-a does not keep to the protocol"):
             await starting
 
-    asyncio.run(asyncio.wait_for(test(), 10))
+    asyncio.run(asyncio.wait_for(test(), 120))

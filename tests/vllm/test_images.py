@@ -122,7 +122,7 @@ def test_texts_do_not_wait_for_images(model: LocalModel) -> None:
     def call() -> Any:
         return model.context.for_call(batch())
 
-    assert model._loop.run_until_complete(asyncio.wait_for(texts(), 10)) == ["u", "v"]
+    assert model._loop.run_until_complete(asyncio.wait_for(texts(), 120)) == ["u", "v"]
 
 
 def test_room_for_pixels_is_had_in_turn() -> None:

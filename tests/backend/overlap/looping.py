@@ -24,7 +24,7 @@ from msx_sdk.runner import Runner
 from tests.backend.harness import one_by_one, request
 from tests.frames import fed
 
-LONGEST = 30.0
+LONGEST = 120.0
 """Seconds after which a test that waits is lost."""
 
 

@@ -23,7 +23,7 @@ from msx_sdk.runner import Runner
 from tests.backend.harness import one_by_one
 from tests.frames import fed
 
-WATCHDOG = 20.0
+WATCHDOG = 120.0
 Handle = Callable[[int, list[dict[str, Any]], Context], Any]
 """Rank, data, context."""
 

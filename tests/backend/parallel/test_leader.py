@@ -13,7 +13,7 @@ from msx_backend.parallel import leader as module
 from msx_backend.parallel.leader import Leader
 from msx_protocol import FrameReader, Plan, PlanCall, PlanEnd, PlanStep, decode_headers
 from msx_sdk.request import Headers, InferenceRequest, Part
-from tests.backend.parallel.ranks import Gone, Rank
+from tests.backend.parallel.ranks import WATCHDOG, Gone, Rank
 from tests.frames import fed
 
 
@@ -156,8 +156,8 @@ def test_it_waits_for_a_rank_that_is_slow_to_read(bench: Bench) -> None:
     thread = threading.Thread(target=bench.leader.begin, args=([request(1, b"x" * 5_000_000)],))
     thread.start()
     sock, reader, frames = bench.others[0], FrameReader[Any](Plan), list[Any]()
-    sock.settimeout(20)
+    sock.settimeout(WATCHDOG)
     while not frames:
         frames += fed(reader, sock.recv(1 << 12))
-    thread.join(20)
+    thread.join(WATCHDOG)
     assert len(frames[0][1]) == 5_000_000

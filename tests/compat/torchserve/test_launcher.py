@@ -16,7 +16,7 @@ import pytest
 from msx_torchserve.packages.ts import _following, launcher
 from msx_torchserve.packages.ts._following import LogTail
 
-SOON = 20.0
+SOON = 120.0
 
 PROGRAM = """
 import sys

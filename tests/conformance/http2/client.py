@@ -8,7 +8,7 @@ from msx_net.http2 import frames
 from tests.conformance.http2.script import Case, Closed, Expected, settings, settings_of
 from tests.net.http2.peer import Frame
 
-PATIENCE = 10
+PATIENCE = 60
 """Seconds for what has to come at once."""
 
 _MARK = b"is alive"

@@ -12,7 +12,7 @@ import sys
 import traceback
 from pathlib import Path
 
-LIMIT = 60.0
+LIMIT = 180.0
 """Seconds for one check."""
 
 

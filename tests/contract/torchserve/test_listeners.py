@@ -20,6 +20,7 @@ from tests.certificates import Certificate, write_keystore, write_pem
 from tests.contract.torchserve.setup import Setup, serving
 from tests.contract.torchserve.shapes import assert_status
 from tests.e2e.server import WATCHDOG, RunningServer, server_environment
+from tests.free_ports import free_port
 
 pytestmark = pytest.mark.e2e
 
@@ -172,9 +173,7 @@ def test_one_listener_describes_everything(merged: RunningServer) -> None:
 
 
 def test_one_listener_on_a_port(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    address = f"http://127.0.0.1:{port}"
+    address = f"http://127.0.0.1:{free_port()}"
     properties = f"inference_address={address}\nmanagement_address={address}\n"
     with serving(Setup(services=("echo",), properties=properties), tmp_path) as server:
         assert server.register(Path("echo.mar")).status_code == 200

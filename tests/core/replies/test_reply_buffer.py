@@ -16,7 +16,7 @@ def run(test: Callable[[ReplyBuffer, Job], Awaitable[None]], stall_limit: float 
     async def main() -> None:
         reply = ReplyBuffer(stall_limit)
         reply.job = Job("id", "m", None, [], [], reply)
-        await asyncio.wait_for(test(reply, reply.job), 30)
+        await asyncio.wait_for(test(reply, reply.job), 120)
         reply.close()
 
     asyncio.run(main())
@@ -309,7 +309,7 @@ def run_paced(test: Callable[[ReplyBuffer, PacedJob], Awaitable[None]], stall_li
     async def main() -> None:
         reply = ReplyBuffer(stall_limit)
         reply.job = job = PacedJob("id", "m", None, [], [], reply)
-        await asyncio.wait_for(test(reply, job), 30)
+        await asyncio.wait_for(test(reply, job), 120)
         reply.close()
 
     asyncio.run(main())

@@ -202,7 +202,7 @@ def test_what_comes_with_the_end_is_sent() -> None:
     made._collector, connection = collector_of(200)
     made._closed.set()
     made._wake.set()
-    made._thread.join(5)
+    made._thread.join(60)
     made._waiting.append(encoded(SPAN))
     made._run()
     assert (made.exported, len(connection.sent)) == (1, 1)

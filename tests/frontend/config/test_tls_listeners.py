@@ -203,7 +203,7 @@ def test_who_watches_is_told(
         told = asyncio.Event()
         watch = asyncio.create_task(tls.watch(told.set))
         write_pem(second, tmp_path)
-        await asyncio.wait_for(told.wait(), 30)
+        await asyncio.wait_for(told.wait(), 120)
         watch.cancel()
         assert tls.identity.chain == second.pem
 
@@ -353,7 +353,7 @@ def credentials(server: Certificate, own: Certificate | None = None) -> grpc.Cha
 async def answers(channel: grpc.aio.Channel) -> bool:
     method = channel.unary_unary("/grpc.health.v1.Health/Check", bytes, bytes)
     try:
-        return bool(await method(b"", timeout=20))
+        return bool(await method(b"", timeout=60))
     except grpc.aio.AioRpcError as error:
         return error.code() is not grpc.StatusCode.UNAVAILABLE
 

@@ -96,7 +96,7 @@ def test_a_stream_that_ends_while_its_reader_is_slow_is_told_whole() -> None:
         sink.data += b"data: b\n\n"
         entry.head = JobHead(path="", state="done")
         entry.changed()
-        rest = asyncio.wait_for(asyncio.ensure_future(collected(stream)), 5)
+        rest = asyncio.wait_for(asyncio.ensure_future(collected(stream)), 60)
         assert await rest == b"id: 0-2\ndata: b\n\n"
 
     run(test())

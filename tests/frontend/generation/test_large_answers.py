@@ -41,7 +41,7 @@ def test_the_loop_does_not_wait_for_a_large_reply(path: str, body: Any, monkeypa
     went_on, write = threading.Event(), operations.OperationReply._written
 
     def written(self: Any, answers: Any) -> Any:
-        assert went_on.wait(10)
+        assert went_on.wait(60)
         return write(self, answers)
 
     monkeypatch.setattr(operations.OperationReply, "_written", written)

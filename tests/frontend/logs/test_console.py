@@ -11,7 +11,7 @@ import pytest
 
 from msx_frontend.logs.console import Console, CopiedStream
 
-SOON = 20.0
+SOON = 120.0
 
 
 @pytest.fixture

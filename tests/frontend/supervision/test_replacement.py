@@ -236,7 +236,7 @@ class Ordered(FrontendSupervisor):
         listening.listen()
         self._succession.orders = Orders(listening)
         self.command = socket.socket(socket.AF_UNIX)
-        self.command.settimeout(5)
+        self.command.settimeout(60)
         self.command.connect(listening.getsockname())
         self._succession.orders.readable(listening)
 

@@ -274,4 +274,4 @@ def test_who_no_longer_waits_for_the_end_does_not_hinder_others(tmp_path: Path) 
             await second
             assert 0 in events.exits
 
-    asyncio.run(asyncio.wait_for(test(), 30))
+    asyncio.run(asyncio.wait_for(test(), 120))

@@ -73,7 +73,7 @@ async def until_closed(port: int, answers: int) -> list[Frame]:
 @pytest.mark.parametrize("port", PORTS.values(), ids=PORTS)
 def test_a_silent_client_is_asked_and_closed(port: Port) -> None:
     async def test() -> None:
-        async with port(ConnectionLimits(http2_ping_interval=0.02, http2_ping_timeout=0.3)) as number:
+        async with port(ConnectionLimits(http2_ping_interval=0.02, http2_ping_timeout=1)) as number:
             heard = await until_closed(number, answers=3)
         assert [frame.kind for frame in heard[3:]] == [frames.PING] * 4
 

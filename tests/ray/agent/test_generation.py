@@ -36,8 +36,8 @@ def on_node(test: Callable[[NodeGeneration, Told], Awaitable[None]], *, rank: in
         asked = [NodeContent("0" * 64, "/nowhere", "archive")] * contents
         begin = Begin(7, "m", "key", 1, [RankStart(rank, {})], asked, 2, ["192.0.2.1", "192.0.2.2"])
         generation = NodeGeneration(begin, INVITATION, "127.0.0.1", told.append)
-        await asyncio.wait_for(test(generation, told), 20)
-        await asyncio.wait_for(generation.end(), 20)
+        await asyncio.wait_for(test(generation, told), 120)
+        await asyncio.wait_for(generation.end(), 120)
         assert told[-1] == Cleared(7)
 
     asyncio.run(run())

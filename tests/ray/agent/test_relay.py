@@ -62,7 +62,7 @@ def test_the_end_of_one_is_the_end_of_the_other_after_what_was_sent(first: int) 
         ends[first].close()
         assert await loop.sock_recv(ends[1 - first], 100) == b"last words"
         assert await loop.sock_recv(ends[1 - first], 100) == b""
-        await asyncio.wait_for(told.wait(), 10)
+        await asyncio.wait_for(told.wait(), 60)
         await closed(ends[1 - first])
 
     asyncio.run(test())

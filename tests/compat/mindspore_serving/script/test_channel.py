@@ -21,10 +21,10 @@ def serving(script: Callable[[ServerChannel], Any], obey: Callable[[Message], An
         channel, mine = ScriptChannel(theirs.detach()), ServerChannel(ours)
         serving = asyncio.create_task(channel.serve(obey, lambda: happened.append("ended")))
         try:
-            return await asyncio.wait_for(asyncio.to_thread(script, mine), 20)
+            return await asyncio.wait_for(asyncio.to_thread(script, mine), 120)
         finally:
             mine.end()
-            await asyncio.wait_for(serving, 20)
+            await asyncio.wait_for(serving, 120)
             channel.close()
             mine.close()
 

@@ -17,7 +17,7 @@ Response = message_class("grpc.health.v1.HealthCheckResponse")
 def with_server(test: Callable[[Served], Awaitable[None]]) -> None:
     async def main() -> None:
         async with serving() as served:
-            await asyncio.wait_for(test(served), 30)
+            await asyncio.wait_for(test(served), 120)
 
     asyncio.run(main())
 

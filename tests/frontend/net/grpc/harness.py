@@ -74,10 +74,10 @@ class Registry:
         return self._jobs.empty()
 
     async def next_job(self) -> Job:
-        return await asyncio.wait_for(self._jobs.get(), 30)
+        return await asyncio.wait_for(self._jobs.get(), 120)
 
     async def ended(self, job: Job) -> None:
-        await asyncio.wait_for(self._ended[job].wait(), 30)
+        await asyncio.wait_for(self._ended[job].wait(), 120)
 
 
 class Health:

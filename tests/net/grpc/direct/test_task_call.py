@@ -23,7 +23,7 @@ def with_peer(test: Callable[[Peer, FakeService], Awaitable[None]]) -> None:
     async def main() -> None:
         service = FakeService()
         peer = Peer(service)
-        await asyncio.wait_for(test(peer, service), 30)
+        await asyncio.wait_for(test(peer, service), 120)
         await peer.calls.stop()
         assert not peer.calls.open
 

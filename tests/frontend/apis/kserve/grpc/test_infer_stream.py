@@ -17,7 +17,7 @@ from msx_net.grpc.admission import Admitted
 from msx_net.grpc.context import CallContext
 from msx_net.grpc.messages import message_class
 
-WATCHDOG = 30
+WATCHDOG = 120
 
 Request = message_class("inference.ModelInferRequest")
 StreamResponse = message_class("inference.ModelStreamInferResponse")

@@ -61,7 +61,7 @@ class Client:
         return method()
 
     async def job(self) -> Job:
-        return await asyncio.wait_for(self.registry.next_job(), 30)
+        return await asyncio.wait_for(self.registry.next_job(), 120)
 
 
 class Anybody(NamedTuple):
@@ -236,7 +236,7 @@ def test_a_stream_answers_as_replies_come() -> None:
 
 
 async def heard(call: Any) -> tuple[str, list[bytes], bool]:
-    response = await asyncio.wait_for(call.read(), 30)
+    response = await asyncio.wait_for(call.read(), 120)
     inferred = response.infer_response
     final = inferred.parameters["triton_final_response"].bool_param
     return response.error_message, list(inferred.raw_output_contents), final
@@ -271,7 +271,7 @@ def test_a_client_that_leaves_a_stream_ends_its_jobs() -> None:
             ended = asyncio.Event()
             jobs[1].listener = cast(Any, Ended(ended))
             call.cancel()
-            await asyncio.wait_for(ended.wait(), 30)
+            await asyncio.wait_for(ended.wait(), 120)
             assert jobs[1].cancelled
 
     asyncio.run(test())

@@ -34,7 +34,7 @@ def with_server(test: Callable[[Served, Ask], Awaitable[None]], **settings: Any)
                 call = channel.unary_unary(path, type(request).SerializeToString, Response.FromString)
                 return call(request, metadata=metadata, timeout=timeout)
 
-            await asyncio.wait_for(test(served, ask), 30)
+            await asyncio.wait_for(test(served, ask), 120)
 
     asyncio.run(main())
 
