@@ -94,8 +94,11 @@ def test_sigkill_among_a_hundred_requests(server: RunningServer) -> None:
     for status, message in lost:
         assert status == 507
         assert message == worker_died(f"Rank 0 (pid {first['pid']}) was ended by signal 9 (SIGKILL).")
-    second = server.describe("slow")["workers"][0]
-    assert (second["id"], second["generation"], second["status"]) == (first["id"], 2, "READY")
+
+    def worker() -> tuple[Any, ...]:
+        return tuple(server.describe("slow")["workers"][0][member] for member in ("id", "generation", "status"))
+
+    wait_until(lambda: worker() == (first["id"], 2, "READY"), "the next generation serves", server.tail)
     assert server.describe("slow")["state"] == "READY"
     assert server.inference.get("/readyz").status_code == 200
 

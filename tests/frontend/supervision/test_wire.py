@@ -11,6 +11,7 @@ import pytest
 
 from msx_frontend.supervision import wire
 from msx_frontend.supervision.wire import NoRoomError, close_all, receive, send
+from tests.descriptors import open_descriptors
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def test_a_message_comes_with_its_descriptors(pair: tuple[socket.socket, socket.
 
 def test_more_descriptors_than_the_kernel_takes_at_a_time(pair: tuple[socket.socket, socket.socket]) -> None:
     """A group of 100 ranks has 400, which come in order."""
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     files = [os.memfd_create(f"file-{number}") for number in range(2 * wire.PART + 1)]
     send(pair[0], {"ask": "adopt"}, files)
     message, received = receive(pair[1])
@@ -44,7 +45,7 @@ def test_more_descriptors_than_the_kernel_takes_at_a_time(pair: tuple[socket.soc
     ]
     assert not any(map(os.get_inheritable, received))
     close_all([*files, *received])
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not open_descriptors() - before
 
 
 def test_descriptors_that_were_not_sent_are_the_end(pair: tuple[socket.socket, socket.socket]) -> None:
@@ -58,14 +59,14 @@ def test_what_does_not_fit_is_refused_and_closed(pair: tuple[socket.socket, sock
     files = [os.memfd_create("file") for _ in range(20)]
     send(pair[0], {}, files)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    before = len(os.listdir("/proc/self/fd"))
+    before = open_descriptors()
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(files) + 10, hard))
     try:
         with pytest.raises(NoRoomError, match="Too many open files"):
             receive(pair[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert not open_descriptors() - before
     send(pair[0], {"next": 1})
     assert receive(pair[1]) == ({"next": 1}, [])
     close_all(files)

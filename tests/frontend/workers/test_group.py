@@ -31,6 +31,7 @@ from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local import LocalLauncher
 from msx_frontend.workers.local_rank import LocalRank
 from msx_protocol import MetricInfo, MetricSample
+from tests.descriptors import open_descriptors
 from tests.forked import forking_interpreter
 from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.handlers import ranks_of, spec_of
@@ -804,20 +805,13 @@ def test_drain_may_be_called_twice_and_after_the_end(tmp_path: Path) -> None:
 
 
 def test_no_socket_is_left(tmp_path: Path) -> None:
-    def sockets() -> int:
-        return sum(os.readlink(f"/proc/self/fd/{fd}").startswith("socket") for fd in _fds())
-
     async def test() -> None:
-        before = sockets()
+        before = open_descriptors()
         async with bench_of(spec_of(tmp_path, "echo"), tmp_path) as bench:
             await bench.answers(b"x")
-        await until(lambda: sockets() <= before)
+        await until(lambda: not [one for one in open_descriptors() - before if one[1].startswith("socket")])
 
     run(test(), "uvloop")
-
-
-def _fds() -> list[str]:
-    return [fd for fd in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{fd}")]
 
 
 GROWS = """

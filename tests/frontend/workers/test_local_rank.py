@@ -35,6 +35,7 @@ from msx_protocol import (
     encode_frame,
 )
 from tests.backend.harness import request
+from tests.descriptors import open_descriptors
 from tests.frontend.workers.handlers import spec_of
 from tests.loops import run
 from tests.processes import is_alive
@@ -364,19 +365,15 @@ def handle(data, context):
 # -- that no process can be started --
 
 
-def open_files() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 def launch_fails(tmp_path: Path, python: str = sys.executable) -> OSError:
     """The error; asserts that nothing is left."""
     spec = spec_of(tmp_path, "echo", python=python)
 
     async def call() -> OSError:
-        before = open_files()
+        before = open_descriptors()
         with pytest.raises(OSError, match=r"No such file|Not a directory|File exists") as caught:
             await LocalLauncher(tmp_path / "run").launch(spec)
-        assert open_files() == before
+        assert not open_descriptors() - before
         return caught.value
 
     error = run(call())
@@ -403,13 +400,13 @@ def test_too_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, na
     spec = spec_of(tmp_path, "echo")
 
     async def call() -> None:
-        before = open_files()
+        before = open_descriptors()
         monkeypatch.setattr(name, limited)
         with pytest.raises(OSError, match="Too many open files"):
             await LocalLauncher(tmp_path / "run").launch(spec)
         monkeypatch.setattr(name, real)
         calls.clear()
-        assert open_files() == before
+        assert not open_descriptors() - before
         assert os.listdir(tmp_path / "run") == []
 
     run(call())

@@ -31,6 +31,7 @@ from msx_protocol import (
     encode_frame,
 )
 from tests.backend.harness import request
+from tests.descriptors import open_descriptors
 from tests.frontend.workers.handlers import ranks_of, spec_of
 from tests.loops import run, until
 
@@ -177,11 +178,11 @@ def test_a_rank_that_cannot_load(tmp_path: Path) -> None:
 
 def test_no_socket_is_left(tmp_path: Path) -> None:
     async def test() -> None:
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_descriptors()
         for number in (2, 3):
             async with group_of(tmp_path / str(number), number=number):
                 pass
-        await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+        await until(lambda: not open_descriptors() - before)
 
     for number in (2, 3):
         (tmp_path / str(number)).mkdir()
@@ -205,14 +206,14 @@ def test_those_that_were_started_end_when_the_next_cannot(tmp_path: Path, monkey
     spec = ranks_of(spec_of(tmp_path, ECHO), 3)
 
     async def test() -> None:
-        files = len(os.listdir("/proc/self/fd"))
+        files = open_descriptors()
         monkeypatch.setattr(subprocess, "Popen", Popen)
         with pytest.raises(OSError, match="no more processes"):
             await LocalLauncher(tmp_path / "work").launch(spec)
         assert len(Popen.started) == 2
         assert not any(map(psutil.pid_exists, Popen.started))
         assert os.listdir(tmp_path / "work") == []
-        assert len(os.listdir("/proc/self/fd")) == files
+        assert not open_descriptors() - files
 
     run(test())
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import fcntl
-import gc
 import json
 import os
 import socket
@@ -23,6 +22,7 @@ from msx_frontend.workers.local_streams import segment_socket
 from msx_frontend.workers.segments.allowance import READS, SegmentAllowance, SegmentLimits, SegmentSocket, next_owner
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol.segments import OFFERED, SegmentMade, send_segment_message
+from tests.descriptors import open_descriptors
 from tests.forked import ForkingPopen
 from tests.loops import run
 
@@ -82,17 +82,9 @@ async def processes(count: int = 2, size: int = 1 << 24, number: int = 8) -> Asy
     assert _descriptors() <= before
 
 
-def _descriptors() -> set[str]:
-    """Descriptors of segments, in this process; those of other tests that nothing refers to are closed first."""
-    gc.collect()
-    return {name for name in os.listdir("/proc/self/fd") if _is_segment(name)}
-
-
-def _is_segment(name: str) -> bool:
-    try:
-        return "memfd:msx-segment" in os.readlink(f"/proc/self/fd/{name}")
-    except OSError:
-        return False
+def _descriptors() -> set[tuple[str, str]]:
+    """Descriptors of segments, in this process."""
+    return {one for one in open_descriptors() if "memfd:msx-segment" in one[1]}
 
 
 def test_a_value_is_read_where_it_was_written_and_its_segment_is_used_again() -> None:
