@@ -147,8 +147,7 @@ def test_async_handler_takes_many_at_once(server: RunningServer, pool: ThreadPoo
     order = {"hold": str(gate), "mark": str(mark)}
     slow = [pool.submit(server.predict, "async_echo", order) for _ in range(6)]
     wait_for(server, "async_echo", running=4, queued=2)
-    started = lambda: mark.read_text().split() if mark.exists() else []  # noqa: E731
-    wait_until(lambda: len(started()) == 4, "four have begun", server.tail)
+    wait_until(lambda: mark.exists() and len(mark.read_text().split()) == 4, "four have begun", server.tail)
     assert server.metric("msx_requests_in_flight", model="async_echo") == 4
     gate.touch()
     assert [future.result().status_code for future in slow] == [200] * 6

@@ -173,7 +173,10 @@ def test_the_words_of_operators(server: RunningServer) -> None:
 
 def test_jobs_are_counted(server: RunningServer) -> None:
     with client_of(server) as client:
-        ended = lambda state: server.metric("msx_jobs_ended_total", state=state)  # noqa: E731
+
+        def ended(state: str) -> float:
+            return server.metric("msx_jobs_ended_total", state=state)
+
         done, failed = ended("done"), ended("failed")
         client.jobs.generate("parrot", "one").wait(60)
         wait_until(lambda: ended("done") == done + 1, "one is done", server.tail)

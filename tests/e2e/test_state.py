@@ -164,7 +164,10 @@ def test_archives_that_changed_or_went(tmp_path: Path) -> None:
     pack_service("env", store, version="3.0")
     with run_server(tmp_path, ready=False) as server:
         states = {"echo": "READY", "env": "FAILED", "next": "FAILED"}
-        found = lambda: {name: server.describe(name)["state"] for name in summary(server)}  # noqa: E731
+
+        def found() -> dict[str, str]:
+            return {name: server.describe(name)["state"] for name in summary(server)}
+
         wait_until(lambda: found() == states, "echo serves, and the others have failed", server.tail)
         refused = server.predict("next")
         assert (refused.status_code, "next.mar" in refused.text) == (503, True)
