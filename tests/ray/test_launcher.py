@@ -41,7 +41,7 @@ def in_cluster(folder: Path, test: Callable[[AgentCluster], Awaitable[None]], **
     async def run() -> None:
         cluster = AgentCluster(folder, **spoil)
         try:
-            await asyncio.wait_for(test(cluster), 60)
+            await asyncio.wait_for(test(cluster), 120)
         finally:
             for reservation in cluster.reservations:
                 reservation.release()
@@ -134,14 +134,21 @@ def test_two_launches_at_once_share_the_agents(tmp_path: Path) -> None:
 @pytest.mark.parametrize("spoil", [{"key": "0" * 64}, {"fingerprint": "0" * 64}], ids=["key", "fingerprint"])
 def test_an_agent_with_a_wrong_key_or_pin(tmp_path: Path, spoil: dict[str, str], caplog: Any) -> None:
     async def test(cluster: AgentCluster) -> None:
-        reservation = cluster.place([1])
-        launcher = ClusterLauncher(cluster, "127.0.0.1", join_limit=2.0)
-        with pytest.raises(ConnectionError, match=r"not all agents on node-0 have connected with 127.0.0.1 within 2 s"):
-            await launcher.launch(group_on(reservation, tmp_path))
-        assert reservation.lost
+        for limit in (2, 40):  # on a busy machine an agent may come later
+            reservation, launcher = cluster.place([1]), ClusterLauncher(cluster, "127.0.0.1", join_limit=limit)
+            words = rf"not all agents on node-\d have connected with 127\.0\.0\.1 within {limit} s"
+            with pytest.raises(ConnectionError, match=words):
+                await launcher.launch(group_on(reservation, tmp_path))
+            assert reservation.lost
+            if refused_by_key(caplog) == ("key" in spoil):
+                return
 
     in_cluster(tmp_path, test, **spoil)
-    assert ("it does not have the key" in caplog.text) == ("key" in spoil)
+    assert refused_by_key(caplog) == ("key" in spoil)
+
+
+def refused_by_key(caplog: Any) -> bool:
+    return "it does not have the key" in caplog.text
 
 
 def test_a_place_that_is_given_back_while_its_agents_are_awaited(tmp_path: Path) -> None:

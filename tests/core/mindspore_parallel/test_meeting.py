@@ -90,7 +90,7 @@ def test_the_others_do_not_come(tmp_path: Path) -> None:
 @pytest.mark.mindspore
 @needs_mindspore
 def test_ranks_with_different_yamls(tmp_path: Path) -> None:
-    ranks = run_ranks("meeting", tmp_path, [config(1, 2, startupTimeout=10), config(2, 1, startupTimeout=10)])
+    ranks = run_ranks("meeting", tmp_path, [config(1, 2, startupTimeout=30), config(2, 1, startupTimeout=30)])
     tp, pp = "1 pipeline stages × 2 shards", "2 pipeline stages × 1 shards"
     remedy = "all ranks need the same model-config.yaml"
     assert ranks[0]["error"] == f"rank 0 holds a part of {tp}, but rank 1 of {pp}: {remedy}"

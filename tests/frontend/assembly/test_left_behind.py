@@ -19,8 +19,8 @@ from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from msx_frontend.keys.tokens import Tokens
 from tests.frontend.assembly.test_instance import beside, info
 
-GONE = 4_000_000
-"""No process has this pid: the kernel's largest is 4,194,304, and the usual limit lower."""
+GONE = 1 << 22
+"""No process has this pid: they are below 4,194,304."""
 
 
 @pytest.fixture(autouse=True)

@@ -686,10 +686,10 @@ def test_a_batch_waits_for_none_as_long_as_one_reads(tmp_path: Path) -> None:
 
 def test_an_idle_worker_that_answers_no_ping(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
-    monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 0.3)
 
     async def test(bench: Bench) -> None:
         await bench.answers(b"x")
+        monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 0.3)
         os.kill(bench.group.ranks.leader.pid, signal.SIGSTOP)
         end = await bench.group.wait_ended()
         assert end.reason.startswith("The worker missed its heartbeat for 0.3 s")

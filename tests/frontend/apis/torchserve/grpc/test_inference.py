@@ -313,7 +313,7 @@ def test_the_deadline_reaches_the_job() -> None:
 
 def test_a_deadline_that_passes() -> None:
     async def test(served: Served) -> None:
-        call = served.predict(request(), timeout=0.2)
+        call = served.predict(request(), timeout=1)
         job = await served.registry.next_job()
         assert (await failure(call)).code() is StatusCode.DEADLINE_EXCEEDED
         await served.registry.ended(job)
@@ -532,7 +532,7 @@ def test_a_client_that_asks_much_is_not_read_further(monkeypatch: pytest.MonkeyP
 
 def test_a_deadline_ends_a_sequence() -> None:
     async def test(served: Served) -> None:
-        call = served.stream2(asked(sequence="s"), timeout=0.2)
+        call = served.stream2(asked(sequence="s"), timeout=1)
         job = await served.registry.next_job()
         assert (await failure(call)).code() is StatusCode.DEADLINE_EXCEEDED
         await served.registry.ended(job)
