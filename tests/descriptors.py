@@ -1,4 +1,4 @@
-"""Descriptors of the process of the tests."""
+"""Descriptors of the process of the tests, and of others."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import gc
 import os
 from contextlib import suppress
 
-OPEN = "/proc/self/fd"
-
 
 def open_descriptors() -> set[tuple[str, str]]:
     """Return their numbers and what they are. Those that only garbage of earlier tests holds are closed first."""
     gc.collect()
-    found = set()
-    for number in os.listdir(OPEN):
-        with suppress(OSError):  # that of the list itself, and those that a thread closes meanwhile
-            found.add((number, os.readlink(f"{OPEN}/{number}")))
+    return descriptors_of(os.getpid())
+
+
+def descriptors_of(pid: int) -> set[tuple[str, str]]:
+    """Return numbers and what they are, but for those that are closed meanwhile: that of the list itself is one."""
+    folder, found = f"/proc/{pid}/fd", set()
+    for number in os.listdir(folder):
+        with suppress(FileNotFoundError):
+            found.add((number, os.readlink(f"{folder}/{number}")))
     return found

@@ -16,7 +16,7 @@ MODELS = ("echo", "parrot", "norms", "embeds")
 VERSIONS = 28
 """More than the models' table shows before someone asks for all."""
 
-pytestmark = [pytest.mark.e2e, needs_browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, needs_browser, pytest.mark.timeout(300)]
 
 
 @pytest.fixture(scope="module")

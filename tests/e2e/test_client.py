@@ -25,7 +25,7 @@ from msx_client import (
 )
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 WAYS = ("http", "http2", "grpc", "async http", "async http2", "async grpc")
 SEQUENCES = "sequenceBatching: true\nmaxNumSequence: 4\nsequenceMaxIdleMSec: 60000\n"

@@ -15,7 +15,7 @@ from tests.forked import run_forked
 from tests.hub_server import HubServer, Repository, hub_server
 from tests.other_user import UID, needs_root, open_folder, others_python
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 HANDLER = b"def handle(data, context):\n    return [bytes(one['body'])[::-1] for one in data]\n"
 FETCHING = "LOADING: fetching hf://org/reverse"

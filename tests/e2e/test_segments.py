@@ -18,6 +18,7 @@ import pytest
 
 from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
+from tests.descriptors import descriptors_of
 from tests.e2e.server import SERVICES, RunningServer, new_store, run_server, wait_until
 
 pytestmark = pytest.mark.e2e
@@ -64,7 +65,8 @@ def served(folder: Path, config: str, descriptors: int | None = None) -> Iterato
         assert server.register(archive).status_code == 200
         yield server
         wait_until(lambda: all(not one["lent"] and not one["reads"] for one in shared(server)), "all is given back")
-        assert segments(server) == sum(one["segments"] for one in shared(server))
+        held = lambda: segments(server) == sum(one["segments"] for one in shared(server))  # noqa: E731
+        wait_until(held, "the server holds those of the pools", server.tail)
 
 
 def shared(server: RunningServer) -> list[dict[str, int]]:
@@ -74,8 +76,7 @@ def shared(server: RunningServer) -> list[dict[str, int]]:
 
 def segments(server: RunningServer) -> int:
     """Segments that the server has open."""
-    folder = Path(f"/proc/{server.process.pid}/fd")
-    return sum("memfd:msx-segment" in os.readlink(one) for one in folder.iterdir())
+    return sum("memfd:msx-segment" in opened for _, opened in descriptors_of(server.process.pid))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tests.forked import ForkingPopen, run_forked
 from tests.gguf_models import small
 from tests.mindspore_scripts import run_mindspore
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 ANSWERS = """
 from words import WORD

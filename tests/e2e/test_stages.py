@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -197,8 +198,9 @@ def test_a_diamond_with_a_bound_of_one(server: RunningServer) -> None:
 def test_a_client_that_leaves_and_one_that_is_late(server: RunningServer, tmp_path: Path) -> None:
     """The stage where the request is hears of it."""
     told = tmp_path / "told"
-    with httpx.Client(base_url=server.info["inference"]) as client:
-        _leave(client, f"two!wait={told}", Path(f"{told}.begun"))
+    client = begun(server, f"two!wait={told}")
+    wait_until(Path(f"{told}.begun").exists, "the stage has begun", server.tail)
+    client.close()
     wait_until(Path(f"{told}.left").exists, "the handler has heard of it", server.tail)
     late = tmp_path / "late"
     request = Request(model_name="chain", input={"body": f"two!wait={late}".encode()})
@@ -208,13 +210,13 @@ def test_a_client_that_leaves_and_one_that_is_late(server: RunningServer, tmp_pa
     assert ask(server, "/predictions/chain")[0] == 200
 
 
-def _leave(client: httpx.Client, content: str, begun: Path) -> None:
-    request = client.build_request("POST", "/predictions/chain", content=content, headers=TEXT)
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(client.send, request)
-        wait_until(begun.exists, "the stage has begun", str)
-        client.close()
-        waiting.exception()
+def begun(server: RunningServer, content: str) -> socket.socket:
+    """A request whose client leaves by closing the socket."""
+    address = httpx.URL(server.info["inference"])
+    client = socket.create_connection((address.host, address.port or 0))
+    head = f"POST /predictions/chain HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: {len(content)}"
+    client.sendall(f"{head}\r\n\r\n{content}".encode())
+    return client
 
 
 def test_a_worker_of_a_middle_stage_that_dies(server: RunningServer, tmp_path: Path) -> None:
