@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.e2e.server import RunningServer, client_of, new_store, pack_service, wait_until
+from tests.lines import whole_lines
 
 LAYOUTS = {
     "tp2": "parallelType: tp\nmsrun: {nproc-per-node: 2}\n",
@@ -45,8 +46,7 @@ class Recorder:
         self.archive = pack_service("parallel_record", new_store(folder), model=self.model, config=config)
 
     def of_rank(self, rank: int) -> list[dict[str, Any]]:
-        file = self.records / f"rank-{rank}"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [json.loads(line) for line in whole_lines(self.records / f"rank-{rank}")]
 
     def of_all(self) -> list[list[dict[str, Any]]]:
         return [self.of_rank(rank) for rank in range(RANKS[self.layout])]

@@ -25,6 +25,7 @@ from msx_archiver.pack import pack
 from msx_frontend.assembly.pid_file import NAME as PID_FILE
 from tests.forked import NAME as FORKS
 from tests.forked import ForkingPopen
+from tests.lines import whole_lines
 from tests.processes import alive, children_of, environment_of, name_of
 from tests.prometheus import samples
 
@@ -100,7 +101,7 @@ class RunningServer:
 
     def log_lines(self) -> list[dict[str, Any]]:
         """The JSON lines of the log."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [json.loads(line) for line in whole_lines(self.log) if line.startswith("{")]
 
     def worker_pids(self, model: str) -> list[int]:
         return [worker["pid"] for worker in self.describe(model)["workers"] if "pid" in worker]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
-import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -24,6 +23,7 @@ from msx_client import (
     UnreachableError,
 )
 from tests.e2e.server import RunningServer, new_store, pack_service, run_server, wait_until
+from tests.free_ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -226,11 +226,9 @@ def test_ready(client: Both) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_nobody_answers(server: RunningServer, way: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
     make = AsyncClient if way.startswith("async") else Client
     scheme = "grpc" if way.endswith("grpc") else "http"
-    client = make(f"{scheme}://127.0.0.1:{port}", key="x", retries=1)
+    client = make(f"{scheme}://127.0.0.1:{free_port()}", key="x", retries=1)
 
     async def test() -> None:
         with pytest.raises(UnreachableError, match="Nothing answers at"):

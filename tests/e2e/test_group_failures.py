@@ -28,7 +28,7 @@ LATER = {"initial_workers": 1, "synchronous": "false"}
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """Faults in a group of two: each test leaves it READY."""
     folder = tmp_path_factory.mktemp("faults")
-    fault_model(folder, "tp2", "rankSkewTimeout: 1\nresponseTimeout: 20\nbatchSize: 2\n")
+    fault_model(folder, "tp2", "rankSkewTimeout: 2\nresponseTimeout: 20\nbatchSize: 2\n")
     with run_server(folder, "--models", "tp2.mar") as running:
         yield running
 
@@ -195,12 +195,12 @@ def test_a_rank_that_hangs_is_named_by_the_others(server: RunningServer) -> None
     old = pids(server, "tp2")
     assert ask(server, "tp2", b"x", rank=1, way="hang") == (200, "x")
     ready_again(server, "tp2", old)
-    assert last_error(server, "tp2") == "Rank 1 did not end a call within rankSkewTimeout (1 s) after rank 0."
+    assert last_error(server, "tp2") == "Rank 1 did not end a call within rankSkewTimeout (2 s) after rank 0."
 
 
 def test_rank_0_hangs(server: RunningServer) -> None:
     old = pids(server, "tp2")
-    words = "Rank 0 did not end a call within rankSkewTimeout (1 s) after rank 1."
+    words = "Rank 0 did not end a call within rankSkewTimeout (2 s) after rank 1."
     assert ask(server, "tp2", b"x", rank=0, way="hang") == (500, worker_died(words))
     ready_again(server, "tp2", old)
 
@@ -210,7 +210,7 @@ def test_rank_0_hangs(server: RunningServer) -> None:
 def test_a_rank_hangs_while_the_other_waits_for_it(server: RunningServer, rank: int, way: str) -> None:
     """In a collective that no time-out ends: the group does not wait for its responseTimeout."""
     old = pids(server, "tp2")
-    words = f"Rank {rank} did not come to all_reduce[0,1] within rankSkewTimeout (1 s) after rank {1 - rank}."
+    words = f"Rank {rank} did not come to all_reduce[0,1] within rankSkewTimeout (2 s) after rank {1 - rank}."
     assert ask(server, "tp2", rank=rank, way=way, others="all_reduce") == (500, worker_died(words))
     ready_again(server, "tp2", old)
 
@@ -290,9 +290,9 @@ def test_a_rank_that_fails_to_load(fresh: RunningServer, way: str, words: str) -
 
 
 def test_a_rank_that_is_slow_to_load(fresh: RunningServer) -> None:
-    archive = fault_model(fresh.folder, "pp2", "startupTimeout: 3\n" + load_of(rank=1, way="hang"))
+    archive = fault_model(fresh.folder, "pp2", "startupTimeout: 8\n" + load_of(rank=1, way="hang"))
     message = fresh.register(archive).json()["message"]
-    assert "startupTimeout (3 s; rank 1 was rank 1 is at its weights)" in message
+    assert "startupTimeout (8 s; rank 1 was rank 1 is at its weights)" in message
 
 
 # -- configurations --

@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     store = new_store(folder)
     pack_service("parrot", store, config="maxConcurrent: 64\naliases: [llama2]")
     pack_service("parrot", store, model="crowded", config=CROWDED)
-    pack_service("parrot", store, model="hasty", config="maxConcurrent: 8\nclientTimeoutInMills: 1500")
+    pack_service("parrot", store, model="hasty", config="maxConcurrent: 8\nclientTimeoutInMills: 3000")
     pack_service("echo", store)
     models = ("parrot.mar", "crowded.mar", "hasty.mar", "echo.mar")
     with run_server(folder, "--models", *models) as running:

@@ -25,6 +25,7 @@ from tests.e2e.server import (
     server_environment,
     wait_until,
 )
+from tests.lines import whole_lines
 
 pytestmark = pytest.mark.e2e
 
@@ -64,7 +65,7 @@ def lines_of(server: RunningServer, request_id: str, number: int) -> list[dict[s
 
 
 def test_json_lines(server: RunningServer) -> None:
-    for line in server.log.read_text().splitlines():
+    for line in whole_lines(server.log):
         assert isinstance(json.loads(line), dict)
     started = next(line for line in server.log_lines() if "Model server started" in line.get("message", ""))
     assert server.info["inference"] in started["message"]

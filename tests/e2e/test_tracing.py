@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -137,9 +137,8 @@ def test_logs_and_exemplars_name_the_trace(server: RunningServer, collector: Col
     reply = server.predict("traced", {}, headers={"traceparent": f"00-{trace}-{CLIENT}-01"})
     wait_until(lambda: trace in server.tail(), "the lines are written")
 
-    def lines() -> list[dict[str, str]]:
-        entries = [json.loads(line) for line in server.tail().splitlines() if line.startswith("{") and trace in line]
-        return [entry for entry in entries if entry.get("trace_id") == trace]
+    def lines() -> list[dict[str, Any]]:
+        return [entry for entry in server.log_lines() if entry.get("trace_id") == trace]
 
     wait_until(lambda: {"msx.access"} < {entry["logger"] for entry in lines()}, "the handler's and the access line")
     assert {entry["request_id"] for entry in lines()} == {reply.headers["x-request-id"]}

@@ -32,7 +32,7 @@ MODELS = {
     "partial": "batchSize: 4\nmaxBatchDelay: 50\nbatchingPolicy: fixed",
     "alone": f"batchSize: 4\nmaxBatchDelay: {FOREVER}",
     "tickets": "useJobTicket: true\nbatchSize: 4\nminWorkers: 2\nmaxWorkers: 2",
-    "impatient": "clientTimeoutInMills: 300",
+    "impatient": "clientTimeoutInMills: 2000",
     "dying": "jobQueueSize: 5",
 }
 ASYNC = {
@@ -149,7 +149,7 @@ def test_a_request_that_is_too_old_is_answered(gates: Gates) -> None:
     """TorchServe drops it without an answer. Running or waiting, and the worker goes on."""
     running = gates.begin("impatient", "a")
     waiting = gates.threads.submit(gates.ask, "impatient", "b")
-    limit = "The request had 0.3 s (clientTimeoutInMills, or its client's own deadline) and was still "
+    limit = "The request had 2 s (clientTimeoutInMills, or its client's own deadline) and was still "
     tail = " for model impatient."
     assert_error(running.result(), 504, "RequestTimeoutException", f"{limit}running{tail}")
     assert_error(waiting.result(), 504, "RequestTimeoutException", f"{limit}waiting in the queue{tail}")

@@ -19,6 +19,7 @@ import pytest
 
 from tests.contract.torchserve.setup import Setup
 from tests.e2e.server import RunningServer, pack_service, wait_until
+from tests.lines import whole_lines
 
 pytestmark = pytest.mark.e2e
 
@@ -74,8 +75,7 @@ class Desk:
         wait_until(reached, f"{in_flight} run and {queued} wait", self.server.tail)
 
     def calls(self, rank: int = 0) -> list[dict[str, Any]]:
-        file = self.gate / f"calls-{rank}"
-        return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+        return [json.loads(line) for line in whole_lines(self.gate / f"calls-{rank}")]
 
     def followed(self, rank: int, expected: list[dict[str, Any]]) -> None:
         """Waits for the same calls on another rank."""

@@ -72,7 +72,8 @@ def test_token_authorization_by_its_variable_beats_the_flag(server: RunningServe
 def test_log_location(server: RunningServer) -> None:
     for name in ("ts_log.log", "access_log.log"):
         wait_until((server.folder / "mine" / name).exists, f"{name} is there", server.tail)
-    assert list((server.folder / "mine" / "config").glob("*-startup.cfg"))
+    snapshots = server.folder / "mine" / "config"
+    wait_until(lambda: list(snapshots.glob("*-startup.cfg")), "the snapshot of the start is there", server.tail)
 
 
 def test_metrics_location(server: RunningServer) -> None:
