@@ -102,7 +102,7 @@ class ForkingPopen(subprocess.Popen[Any]):
 
 
 def run_forked(
-    command: list[str], timeout: float = 60.0, input: str | None = None, **options: Any
+    command: list[str], timeout: float = 120.0, input: str | None = None, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Do as subprocess.run does, and take output and errors as text."""
     stdin, pipe = None if input is None else subprocess.PIPE, subprocess.PIPE

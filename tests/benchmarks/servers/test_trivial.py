@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-
-import psutil
+import os
 
 from benchmarks.load.client import Address, Answer, Connection, answers
 from benchmarks.load.wrk import STRING
 from benchmarks.servers import trivial
 from benchmarks.servers.trivial import request_size
+from tests.processes import children_of
 
 
 def test_every_request_of_the_load_is_as_long_as_the_trivial_server_takes_it_to_be() -> None:
@@ -28,8 +28,8 @@ async def ask(address: Address) -> list[Answer]:
 
 
 def test_the_trivial_server_answers_each_request_and_ends() -> None:
-    before = {*psutil.Process().children(recursive=True)}
+    before = {*children_of(os.getpid(), recursive=True)}
     with trivial.serve(300_000) as address:
         assert asyncio.run(ask(address)) == [(200, b"x" * 300_000)] * 2
-    assert {*psutil.Process().children(recursive=True)} <= before
+    assert {*children_of(os.getpid(), recursive=True)} <= before
     assert not answers(address, "/")

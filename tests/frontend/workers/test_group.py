@@ -37,6 +37,7 @@ from tests.frontend.jobs import error_of, make_job, sink_of
 from tests.frontend.workers.handlers import ranks_of, spec_of
 from tests.loops import run, until
 from tests.phrases import did_not_respond, worker_died
+from tests.processes import children_of
 
 LOOPS = pytest.mark.parametrize("loop", ["asyncio", "uvloop"])
 
@@ -461,16 +462,16 @@ def test_a_process_that_cannot_be_started(tmp_path: Path) -> None:
 @pytest.mark.parametrize("ranks", [1, 2, 4])
 def test_one_that_is_stopped_while_its_processes_start(tmp_path: Path, ranks: int) -> None:
     async def test() -> None:
-        children = set(psutil.Process().children())
+        children = set(children_of(os.getpid()))
         bench = Bench(ranks_of(spec_of(tmp_path, "echo"), ranks), tmp_path)
         start = asyncio.ensure_future(bench.group.start())
-        while not set(psutil.Process().children()) - children:
+        while not set(children_of(os.getpid())) - children:
             await asyncio.sleep(0)  # the first process has been started, and none of the others
         await asyncio.gather(bench.group.drain(0), start)
         await bench.group.wait_ended()
         assert (await start) is not None
         assert not any(bench.folder.iterdir())
-        assert not set(psutil.Process().children()) - children
+        assert not set(children_of(os.getpid())) - children
 
     run(test(), "uvloop")
 

@@ -34,6 +34,7 @@ from tests.backend.harness import request
 from tests.descriptors import open_descriptors
 from tests.frontend.workers.handlers import ranks_of, spec_of
 from tests.loops import run, until
+from tests.processes import children_of
 
 ECHO = """
 def handle(data, context):
@@ -225,7 +226,7 @@ def test_a_launch_that_is_cancelled_leaves_nothing(tmp_path: Path, monkeypatch: 
 
     async def test() -> None:
         loop, started = asyncio.get_running_loop(), []
-        children = set(psutil.Process().children())
+        children = set(children_of(os.getpid()))
 
         def popen(*args: Any, **kwargs: Any) -> Any:
             started.append(start(*args, **kwargs))
@@ -237,7 +238,7 @@ def test_a_launch_that_is_cancelled_leaves_nothing(tmp_path: Path, monkeypatch: 
         launch = asyncio.ensure_future(LocalLauncher(tmp_path / "work").launch(spec))
         with pytest.raises(asyncio.CancelledError):
             await launch
-        assert not set(psutil.Process().children()) - children
+        assert not set(children_of(os.getpid())) - children
         assert os.listdir(tmp_path / "work") == []
 
     run(test())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from msx_llm.text.tokenizing import MIDDLE, SHORT
 from msx_sdk.errors import InvalidInput
 from msx_sdk.generation import ContextLengthExceeded, GenerateRequest, TokenizeReply, TokenizeRequest
 from tests.llm.fakes import VOCAB, make_tokenizer
+from tests.processes import children_of
 
 SOURCE = "{% for m in messages %}{{ m.role }}:{{ m.content }}{% endfor %}"
 LONGEST = 1 << 20
@@ -122,7 +124,7 @@ def test_what_is_too_long_for_certain_reaches_no_tokenizer(folder: Path, calls: 
 
 
 def _children() -> set[psutil.Process]:
-    return set(psutil.Process().children())
+    return set(children_of(os.getpid()))
 
 
 def test_what_is_to_be_cut_is_not_refused(texts: RequestTexts) -> None:
