@@ -23,7 +23,7 @@ def user(text):
 
 def check_the_server():
     for method in ("HEAD", "GET"):
-        reply = httpx.request(method, URL, headers={"user-agent": "ollama-python/0.6.3"})
+        reply = httpx.request(method, URL, headers={"user-agent": "ollama-python/0.6.3"}, timeout=120)
         assert reply.status_code == 200
     assert reply.text == "Ollama is running"
 
@@ -79,7 +79,7 @@ def check_errors():
 
 def check_what_open_webui_asks():
     """Its requests, as its source makes them: at its start, of a model that is chosen, and for a chat and its title."""
-    web = httpx.Client(base_url=URL, headers=HEADERS)
+    web = httpx.Client(base_url=URL, headers=HEADERS, timeout=120)
     assert [int(number) for number in web.get("/api/version").json()["version"].split(".")] > [0, 6]
     (listed,) = web.get("/api/tags").json()["models"]
     assert (listed["name"], listed["model"]) == ("parrot:latest", "parrot:latest")
@@ -95,7 +95,7 @@ def check_what_open_webui_asks():
     assert title.json()["message"]["content"] == "one two"
     unload = web.post("/api/generate", json={"model": "parrot:latest", "keep_alive": 0, "prompt": ""})
     assert unload.status_code == 200
-    refused = httpx.get(f"{URL}/api/tags")
+    refused = httpx.get(f"{URL}/api/tags", timeout=120)
     assert (refused.status_code, type(refused.json()["error"])) == (401, str)
 
 
@@ -109,5 +109,6 @@ def check_a_failure_in_a_stream():
 def check_a_client_that_leaves():
     before = parrot()["cancelled"]
     body = {"model": "parrot", "messages": user("hang on")}
-    must.raises(httpx.ReadTimeout, lambda: httpx.post(f"{URL}/api/chat", json=body, headers=HEADERS, timeout=1))
+    hasty = httpx.Timeout(120, read=3)
+    must.raises(httpx.ReadTimeout, lambda: httpx.post(f"{URL}/api/chat", json=body, headers=HEADERS, timeout=hasty))
     wait_for_cancels(before + 1)

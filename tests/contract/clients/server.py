@@ -11,7 +11,7 @@ URL, MANAGEMENT, KEY, MANAGEMENT_KEY, GRPC = sys.argv[2:7]
 def listed():
     """Names of its models, with their aliases and adapters."""
     request = urllib.request.Request(f"{URL}/v1/models", headers={"Authorization": f"Bearer {KEY}"})
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=120) as reply:
         return {model["id"] for model in json.load(reply)["data"]}
 
 
@@ -20,7 +20,7 @@ def parrot():
     request = urllib.request.Request(
         f"{MANAGEMENT}/models/parrot?customized=true", headers={"Authorization": f"Bearer {MANAGEMENT_KEY}"}
     )
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=120) as reply:
         return json.load(reply)[0]["customizedMetadata"]
 
 

@@ -26,7 +26,7 @@ def body_of(path, asked):
     """All that comes, byte by byte as it is."""
     headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{URL}{path}", json.dumps(asked).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as reply:
+    with urllib.request.urlopen(request, timeout=120) as reply:
         assert reply.status == 200
         return reply.read()
 
