@@ -37,6 +37,12 @@ time.sleep(600)
 """
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give trackers the time that they need on a busy machine."""
+    monkeypatch.setattr(module, "PATIENCE", 60.0)
+
+
 def started(program: str) -> tuple[subprocess.Popen[str], str]:
     """One in a session of its own, and what it says."""
     command = [sys.executable, "-c", program]

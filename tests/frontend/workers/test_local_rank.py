@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from msx_frontend.supervision import session
 from msx_frontend.workers import local_rank, shared_files
 from msx_frontend.workers.launcher import ExitStatus
 from msx_frontend.workers.local import LocalLauncher
@@ -441,6 +442,12 @@ def handle(data, context):
 HOW = ("the worker alone is killed", "the whole session is killed")
 
 
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a busy machine's resource tracker remove what it knows."""
+    monkeypatch.setattr(session, "PATIENCE", 60.0)
+
+
 async def killed(bench: Bench, how: str) -> None:
     """Kill it by one of HOW. Returns when it is gone."""
     if how == HOW[0]:
@@ -450,6 +457,7 @@ async def killed(bench: Bench, how: str) -> None:
     await bench.rank.gone()
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("how", HOW)
 def test_shared_memory_goes_with_the_processes_that_named_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
@@ -476,6 +484,7 @@ def test_shared_memory_goes_with_the_processes_that_named_it(
     on(SHARING, tmp_path, "asyncio", test)
 
 
+@pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("how", HOW)
 def test_shared_memory_that_was_just_made_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
     """Nobody has looked since. The resource tracker knows it, and is given time to remove it."""
