@@ -29,8 +29,8 @@ def spec_of(folder: Path, code: str, **options: Any) -> GroupSpec:
     env = options.pop("env", dict(os.environ))
     values: dict[str, Any] = {
         "ranks": (RankSpec(load=load, env=env),),
-        "startup_timeout": 30.0,
-        "response_timeout": 30.0,
+        "startup_timeout": 120.0,
+        "response_timeout": 120.0,
         "max_concurrent": 8,
     }
     return GroupSpec(**{**values, **options})
