@@ -57,5 +57,14 @@ def children_of(process: psutil.Process | int, words: str = "", *, recursive: bo
     return [one for one in alive(found) if not words or words in command_of(one)]
 
 
+def ports_of(process: psutil.Process | int) -> set[int]:
+    """Ports on which it listens; none of one that has ended."""
+    try:
+        found = _process(process).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return set()
+    return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+
+
 def _process(process: psutil.Process | int) -> psutil.Process:
     return process if isinstance(process, psutil.Process) else psutil.Process(process)

@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 
 from tests.e2e.server import wait_until
-from tests.processes import command_of, environment_of, is_alive
+from tests.processes import command_of, environment_of, is_alive, ports_of
 
 MARK = "MSX_TEST_CLUSTER"
 """In the environment of all that runs in the cluster."""
@@ -103,7 +103,7 @@ class RayCluster:
     @property
     def agents(self) -> list[psutil.Process]:
         found = self.running("msx_ray.agent")
-        self._ports.update(*map(_listened, found))
+        self._ports.update(*map(ports_of, found))
         return found
 
     @property
@@ -119,7 +119,7 @@ class RayCluster:
         wait_until(lambda: not self.agents and not self.ranks, "agents have ended", lambda: str(self.agents), limit)
         wait_until(lambda: not self.left(), "the cluster is free", lambda: str(self.left()), limit)
         wait_until(lambda: not self.holders, "holders have ended", lambda: str(self.holders), limit)
-        taken = set[int]().union(*map(_listened, self.running("")))  # another test may have got one
+        taken = set[int]().union(*map(ports_of, self.running("")))  # another test may have got one
         assert not self._ports & taken, f"ports of agents: {self._ports & taken}"
         run = self._folder / "node" / "run"
         wait_until(lambda: not run.exists() or not os.listdir(run), "folders of ranks are removed", limit=limit)
@@ -143,13 +143,6 @@ class RayCluster:
         line = self._leader.stdout.readline()
         assert line, Path(self._log.name).read_text()[-4000:]
         return json.loads(line)
-
-
-def _listened(process: psutil.Process) -> set[int]:
-    """The ports that it listens on."""
-    with contextlib.suppress(psutil.Error):
-        return {one.laddr.port for one in process.net_connections("tcp") if one.status == psutil.CONN_LISTEN}
-    return set()
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import json
 import shutil
 from pathlib import Path
 
-import psutil
 import pytest
 import yaml
 
@@ -16,6 +15,7 @@ from tests.e2e.scripts import RunningScript, run_script
 from tests.e2e.server import new_store, run_server, wait_until
 from tests.free_ports import free_port
 from tests.mindspore_scripts import run_mindspore
+from tests.processes import ports_of
 
 pytestmark = pytest.mark.e2e
 
@@ -111,9 +111,7 @@ def test_what_cannot_be_served_ends_the_script(tmp_path: Path) -> None:
 
 def listening(running: RunningScript) -> set[int]:
     """Ports at which the script, its server and its workers listen."""
-    processes = [psutil.Process(running.process.pid), *running.below]
-    found = [one for process in processes for one in process.net_connections("tcp")]
-    return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+    return ports_of(running.process.pid).union(*map(ports_of, running.below))
 
 
 @pytest.mark.mindspore

@@ -21,7 +21,7 @@ from tests.e2e.cluster import RayCluster, run_cluster
 from tests.e2e.groups import ask
 from tests.e2e.server import RunningServer, pack_service, run_server, wait_until
 from tests.long.replicas import MODEL, both_ready, both_serve, lose_one, pack_pair
-from tests.processes import is_alive
+from tests.processes import is_alive, ports_of
 
 pytest.importorskip("ray")
 
@@ -67,8 +67,7 @@ class Strangers:
         self._over = threading.Event()
 
     def _listening(self) -> set[int]:
-        found = self._server.net_connections("tcp")
-        return {one.laddr.port for one in found if one.status == psutil.CONN_LISTEN}
+        return ports_of(self._server)
 
     @contextmanager
     def about(self) -> Iterator[None]:
