@@ -151,9 +151,9 @@ def test_leaked_processes_and_threads(server: RunningServer) -> None:
 def test_async_handler_that_blocks(server: RunningServer) -> None:
     """It is answered, and the log names the line."""
     assert server.predict("async_blocks_loop", b"1.0").text == "blocked"
-    blamed = lambda: "async_blocks_loop.py:7 in handle" in server.tail()  # noqa: E731
+    blamed = lambda: "async_blocks_loop.py:7 in handle" in server.log.read_text()  # noqa: E731
     wait_until(blamed, "the log names the line", server.tail)
-    assert "the handler blocks its event loop for more than 200 ms" in server.tail()
+    assert "the handler blocks its event loop for more than 200 ms" in server.log.read_text()
 
 
 # -- a handler that cannot be loaded --

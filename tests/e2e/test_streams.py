@@ -95,7 +95,7 @@ def test_error_in_a_stream(server: RunningServer, kind: str, after: int) -> None
         received = until_broken(reply.iter_raw())
     assert received == b"".join(b"%d\n" % n for n in range(after)), "what came before the error is not lost"
     assert server.worker_pids(f"fails_{kind}") == pids
-    logged = lambda: "a stream was cut: " in server.tail() and "no more chunks" in server.tail()  # noqa: E731
+    logged = lambda: "a stream was cut: " in server.log.read_text() and "no more chunks" in server.log.read_text()  # noqa: E731
     wait_until(logged, "the log says why", server.tail)
     assert "Exception in ASGI" not in server.tail()
 

@@ -210,7 +210,7 @@ def test_a_frontend_that_does_not_come_back_ends_the_server(tmp_path: Path) -> N
     frontend(server).send_signal(signal.SIGKILL)
     assert server.process.wait(60) == 1
     server.close()
-    assert "have waited for a frontend for longer than keep_groups" in server.tail()
+    assert "have waited for a frontend for longer than keep_groups" in server.log.read_text()
     wait_until(lambda: not alive(below), "nothing is left")
 
 

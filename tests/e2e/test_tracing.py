@@ -135,7 +135,7 @@ def test_a_streamed_text(server: RunningServer, collector: Collector) -> None:
 def test_logs_and_exemplars_name_the_trace(server: RunningServer, collector: Collector) -> None:
     trace = "c" * 32
     reply = server.predict("traced", {}, headers={"traceparent": f"00-{trace}-{CLIENT}-01"})
-    wait_until(lambda: trace in server.tail(), "the lines are written")
+    wait_until(lambda: trace in server.log.read_text(), "the lines are written")
 
     def lines() -> list[dict[str, Any]]:
         return [entry for entry in server.log_lines() if entry.get("trace_id") == trace]
@@ -190,7 +190,9 @@ def test_a_collector_that_does_not_answer(tmp_path: Path) -> None:
             kept = silent.accept()[0]
             assert server.predict("echo", "x").status_code == 200
             assert server.terminate() == 0
-            assert re.search(r"\d+ spans were not sent to http://127.0.0.1:\d+/v1/traces within 3 s", server.tail())
+            assert re.search(
+                r"\d+ spans were not sent to http://127.0.0.1:\d+/v1/traces within 3 s", server.log.read_text()
+            )
             kept.close()
 
 
