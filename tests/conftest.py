@@ -19,10 +19,12 @@ from msx_core.batch import current_request_ids
 from tests.forked import ForkingPopen
 from tests.loops import WATCHDOG
 
-settings.register_profile("usual", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+timeless = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 """Without limits of time, which a busy machine exceeds."""
-settings.register_profile("long", settings.get_profile("usual"), max_examples=2_000)
-"""For scripts/test-all."""
+settings.register_profile("usual", timeless, derandomize=True)
+"""The same cases each time: whether a change passes is not left to chance."""
+settings.register_profile("long", timeless, max_examples=2_000)
+"""For scripts/test-all, which draws others each time."""
 settings.load_profile("usual")
 
 
