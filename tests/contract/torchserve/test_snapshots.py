@@ -24,7 +24,7 @@ NAME = re.compile(r"\d{17}-(startup|snapshot|shutdown)\.cfg")
 
 
 def snapshots(folder: Path) -> list[Path]:
-    return sorted((folder / "logs" / "config").iterdir())
+    return sorted((folder / "logs" / "config").glob("*.cfg"))
 
 
 def models_of(path: Path) -> dict[str, Any]:
