@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import socket
 import struct
@@ -18,13 +17,12 @@ import pytest
 from msx_mindspore_serving.packages.mindspore_serving.server.distributed import agents, link, startup_agents
 from msx_mindspore_serving.packages.mindspore_serving.server.distributed.link import AgentConfiguration, RankFiles
 from msx_mindspore_serving.packages.mindspore_serving.server.distributed.listener import AgentListener
-
-_ports = itertools.count(os.getpid() % 20_000 + 20_000)
+from tests.free_ports import free_port
 
 
 @pytest.fixture
 def address() -> str:
-    return f"127.0.0.1:{next(_ports)}"
+    return f"127.0.0.1:{free_port()}"
 
 
 @pytest.fixture(autouse=True)
