@@ -33,7 +33,7 @@ SERVICES = Path(__file__).parents[1] / "services"
 GRPC_TRANSPORTS = {"own": "", "grpcio": "grpc_transport=grpcio\n"}
 """Lines of config.properties for the two ways in which predictions over HTTP, and gRPC, are answered."""
 
-WATCHDOG = 120.0
+WATCHDOG = 240.0
 """Seconds after which a test that waits for something is stuck."""
 NO_SURPLUS = httpx.Limits()
 """Keep all connections. Among several threads, one that closes an idle connection which is more than may be kept closes
