@@ -6,11 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from msx_core.validation import wrong_value
-from msx_llm.models.hub import Layers
+from msx_llm.models.key_types import Layers, Size
 from msx_llm.models.members import IGNORED, ConfigMembers
 from msx_sdk.errors import HandlerLoadError
 
-Size = Annotated[int, Meta(ge=1)]
 Activation = Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu"]
 
 ENCODERS = {

@@ -7,11 +7,11 @@ import msgspec
 import numpy as np
 from msgspec import Meta
 
+from msx_llm.models.key_types import Count, Size
 from msx_llm.models.members import FILE
 from msx_sdk.errors import HandlerLoadError
 
 Shape = tuple[int, ...]
-Count = Annotated[int, Meta(ge=0)]
 
 
 class ExpertKeys(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,22 +24,22 @@ class ExpertKeys(msgspec.Struct, frozen=True, kw_only=True):
     moe_intermediate_size: Count | None = None
     shared_expert_intermediate_size: Count | None = None
     norm_topk_prob: bool | None = None
-    decoder_sparse_step: Annotated[int, Meta(ge=1)] = 1
+    decoder_sparse_step: Size = 1
     mlp_only_layers: list[int] | None = None
     n_routed_experts: Count | None = None
     n_shared_experts: Count | None = None
     first_k_dense_replace: Count | None = None
-    moe_layer_freq: Annotated[int, Meta(ge=1)] = 1
+    moe_layer_freq: Size = 1
     n_group: Count | None = None
     topk_group: Count | None = None
     topk_method: str | None = None
     routed_scaling_factor: float | None = None
-    moe_k: Annotated[int, Meta(ge=1)] = 6
-    moe_num_experts: Annotated[int, Meta(ge=1)] = 64
+    moe_k: Size = 6
+    moe_num_experts: Size = 64
     moe_num_shared_experts: Count = 2
     moe_layer_start_index: Count = 1
     moe_layer_end_index: Annotated[int, Meta(ge=-1)] = -1
-    moe_layer_interval: Annotated[int, Meta(ge=1)] = 1
+    moe_layer_interval: Size = 1
     swiglu_alpha: float = 1.702
     swiglu_limit: float = 7.0
 

@@ -13,77 +13,74 @@ from msgspec import UNSET, Meta, UnsetType
 from msx_core.json_text import json_text
 from msx_core.validation import wrong_value
 from msx_llm.models.delta import DELTA_KEYS
-from msx_llm.models.experts import EXPERT_KEYS, Count
+from msx_llm.models.experts import EXPERT_KEYS
+from msx_llm.models.key_types import Count, Epsilon, Factor, Layers, Positions, Share, Size, Theta
 from msx_llm.models.latent import LATENT_KEYS, LatentKeys
 from msx_llm.models.layer_keys import LAYER_KEYS
 from msx_llm.models.members import FILE
 from msx_llm.models.quantised.detect import METHODS
+from msx_llm.models.rope_keys import check_rope_keys
 from msx_sdk.errors import HandlerLoadError
-
-Positive = Annotated[int, Meta(ge=1)]
-Layers = Annotated[int, Meta(ge=1, le=10_000)]
-"""Each has a place in lists of this process; the deepest models have some hundred."""
-Amount = Annotated[float, Meta(gt=0)]
 
 
 class HubConfig(LatentKeys, frozen=True, kw_only=True):
     """The keys of `config.json` that at least one family reads."""
 
     model_type: str
-    vocab_size: Positive
-    hidden_size: Positive
-    intermediate_size: Positive
+    vocab_size: Size
+    hidden_size: Size
+    intermediate_size: Size
     num_hidden_layers: Layers
-    num_attention_heads: Positive
-    num_key_value_heads: Positive | None = None
-    head_dim: Positive | None = None
-    max_position_embeddings: Positive
-    original_max_position_embeddings: Positive | None = None
+    num_attention_heads: Size
+    num_key_value_heads: Size | None = None
+    head_dim: Size | None = None
+    max_position_embeddings: Positions
+    original_max_position_embeddings: Positions | None = None
     hidden_act: str = "silu"
     hidden_activation: str | None = None
-    rms_norm_eps: Amount = 1e-6
-    rope_theta: Amount | None = None
+    rms_norm_eps: Epsilon = 1e-6
+    rope_theta: Theta | None = None
     rope_scaling: dict[str, Any] | None = None
     rope_parameters: dict[str, Any] | None = None
-    rope_local_base_freq: Amount | None = None
-    partial_rotary_factor: Amount | None = None
-    query_pre_attn_scalar: Amount | None = None
+    rope_local_base_freq: Theta | None = None
+    partial_rotary_factor: Share | None = None
+    query_pre_attn_scalar: Factor | None = None
     tie_word_embeddings: bool | None = None
-    attention_multiplier: Amount | None = None
-    embedding_multiplier: Amount = 1.0
-    logits_scaling: Amount = 1.0
-    residual_multiplier: Amount = 1.0
+    attention_multiplier: Factor | None = None
+    embedding_multiplier: Factor = 1.0
+    logits_scaling: Factor = 1.0
+    residual_multiplier: Factor = 1.0
     is_causal: bool | None = None
     attention_bias: bool | None = None
     attention_out_bias: bool = False
     mlp_bias: bool = False
     use_bias: bool = False
     use_qk_norm: bool = False
-    rotary_dim: Positive | None = None
+    rotary_dim: Size | None = None
     no_rope_layers: list[int] | None = None
-    no_rope_layer_interval: Positive | None = None
+    no_rope_layer_interval: Size | None = None
     qkv_bias: bool = True
     sliding_window: Annotated[int, Meta(ge=0)] | UnsetType | None = UNSET
     use_sliding_window: bool = False
     max_window_layers: int = 28
     layer_types: list[str] | None = None
-    sliding_window_pattern: Positive | None = None
-    full_attention_interval: Positive = 4
-    linear_conv_kernel_dim: Annotated[int, Meta(ge=2)] = 4
-    linear_key_head_dim: Positive = 128
-    linear_value_head_dim: Positive = 128
-    linear_num_key_heads: Positive = 16
-    linear_num_value_heads: Positive = 32
-    global_head_dim: Positive | None = 512
-    num_global_key_value_heads: Positive | None = None
+    sliding_window_pattern: Size | None = None
+    full_attention_interval: Size = 4
+    linear_conv_kernel_dim: Annotated[int, Meta(ge=2, le=1024)] = 4
+    linear_key_head_dim: Size = 128
+    linear_value_head_dim: Size = 128
+    linear_num_key_heads: Size = 16
+    linear_num_value_heads: Size = 32
+    global_head_dim: Size | None = 512
+    num_global_key_value_heads: Size | None = None
     per_layer_config: dict[str, dict[str, Any]] | None = None
     attention_k_eq_v: bool = False
     num_kv_shared_layers: Count = 0
     use_double_wide_mlp: bool = False
     hidden_size_per_layer_input: Count | None = None
-    vocab_size_per_layer_input: Positive = 262_144
+    vocab_size_per_layer_input: Size = 262_144
     enable_moe_block: bool = False
-    top_k_experts: Positive | None = None
+    top_k_experts: Size | None = None
     final_logit_softcapping: Annotated[float, Meta(ge=0)] | None = None
     torch_dtype: str | None = None
     dtype: str | None = None
@@ -118,6 +115,8 @@ def hub_config(raw: dict[str, Any]) -> HubConfig:
     except msgspec.ValidationError as error:
         key, expected = wrong_value(error)
         raise HandlerLoadError(f"{FILE}{f', {key}' if key else ''}: {expected}") from None
+    check_rope_keys("rope_scaling", config.rope_scaling)
+    check_rope_keys("rope_parameters", config.rope_parameters)
     _check(config)
     return config
 

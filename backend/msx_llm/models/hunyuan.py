@@ -3,9 +3,9 @@
 from typing import Any
 
 from msx_llm.models.config import DecoderConfig, LayerNorms
-from msx_llm.models.hub import READ, HubConfig
+from msx_llm.models.hub import READ, HubConfig, wrong_key
 from msx_llm.models.members import IGNORED, NEUTRAL, ConfigMembers
-from msx_llm.models.neutral import neutral, rope_of
+from msx_llm.models.neutral import head_size, neutral, rope_of
 
 NORMS = LayerNorms(query="self_attn.query_layernorm", key="self_attn.key_layernorm")
 QK = {"use_qk_norm": (None, True)}
@@ -21,7 +21,9 @@ def configure(hub: HubConfig) -> DecoderConfig:
 
 def _rope(hub: HubConfig) -> dict[str, Any]:
     """`alpha` of a dynamic rope turns all texts slower, whatever their length."""
-    rope, size = rope_of(hub), hub.head_dim or hub.hidden_size // hub.num_attention_heads
+    rope, size = rope_of(hub), head_size(hub)
     if rope["rope_type"] != "dynamic" or not (alpha := rope.get("alpha")):
         return rope
+    if size < 4:
+        raise wrong_key("head_dim", size, "is below 4, which a dynamic rope needs")
     return {"rope_type": "default", "rope_theta": rope["rope_theta"] * alpha ** (size / (size - 2))}

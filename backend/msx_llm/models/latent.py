@@ -2,16 +2,15 @@
 cache holds, beside one key with the token's position."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
 from msx_llm.models.experts import EXPERT_KEYS, ExpertKeys
+from msx_llm.models.key_types import Size
 
 Shape = tuple[int, ...]
-Size = Annotated[int, Meta(ge=1)]
 
 
 class LatentKeys(ExpertKeys, frozen=True, kw_only=True):

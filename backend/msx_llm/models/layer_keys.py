@@ -1,21 +1,19 @@
 """The keys of `config.json` by which layers of one model differ in their shapes (Gemma 4)."""
 
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from msgspec import Meta
 
+from msx_llm.models.key_types import Size
 from msx_llm.models.members import FILE
 from msx_sdk.errors import HandlerLoadError
-
-Positive = Annotated[int, Meta(ge=1)]
 
 
 class LayerOverrides(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Keys that one layer has otherwise, as transformers 5 writes them."""
 
-    head_dim: Positive | None = None
-    num_key_value_heads: Positive | None = None
+    head_dim: Size | None = None
+    num_key_value_heads: Size | None = None
 
 
 def layer_overrides(given: dict[str, dict[str, Any]]) -> dict[int, LayerOverrides]:

@@ -21,11 +21,9 @@ def neutral(
     Raises HandlerLoadError when heads do not fit each other.
     """
     kv = hub.num_key_value_heads or kv_heads or hub.num_attention_heads
-    size = hub.head_dim or head_dim or _head_dim(hub)
+    size = head_size(hub, head_dim)
     if hub.num_attention_heads % kv:
         raise wrong_key("num_key_value_heads", kv, f"does not divide num_attention_heads: {hub.num_attention_heads}")
-    if size % 2:
-        raise wrong_key("head_dim", size, "is odd; rotary positions need an even one")
     rope = rope or rope_of(hub)
     shared: dict[str, Any] = {"windows": (None,) * hub.num_hidden_layers, "tied": bool(hub.tie_word_embeddings)}
     return DecoderConfig(
@@ -47,10 +45,18 @@ def neutral(
     )
 
 
+def head_size(hub: HubConfig, default: int | None = None) -> int:
+    """`default`: a family's. Raises HandlerLoadError."""
+    size = hub.head_dim or default or _head_dim(hub)
+    if size % 2:
+        raise wrong_key("head_dim", size, "is odd; rotary positions need an even one")
+    return size
+
+
 def turning_of(hub: HubConfig, rope: dict[str, Any], head_dim: int | None = None, share: float = 1.0) -> int:
     """How many numbers of a head turn: `partial_rotary_factor` of them; `head_dim` and `share` are a family's defaults.
     Raises HandlerLoadError."""
-    size = hub.head_dim or head_dim or _head_dim(hub)
+    size = head_size(hub, head_dim)
     factor = hub.partial_rotary_factor or rope.get("partial_rotary_factor") or share
     turning = int(size * factor)
     if turning % 2 or (size - turning) % 2 or not 0 < turning <= size:

@@ -39,7 +39,7 @@ from msx_llm.models import (
 from msx_llm.models.arrangement import holders
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.hub import HubConfig, hub_config, read_raw
-from msx_llm.models.members import ConfigMembers
+from msx_llm.models.members import FILE, ConfigMembers
 from msx_llm.models.quantised.detect import quantisation_of
 from msx_llm.models.quantised.scheme import Quantisation
 from msx_llm.models.rope import check_rope
@@ -55,6 +55,8 @@ class DecoderFamily:
     """Keys that all other families must have."""
 
 
+MOST_EXPERTS = 1 << 18
+"""Of all layers together; the largest models have 30,000."""
 FAMILIES: Mapping[str, DecoderFamily] = {
     "llama": DecoderFamily(llama.configure, llama.MEMBERS),
     "mistral": DecoderFamily(mistral.configure, mistral.MEMBERS),
@@ -97,10 +99,20 @@ def read_config(folder: Path) -> DecoderConfig:
     hub = hub_config(raw if family is None else {**family.defaults, **raw})
     family = FAMILIES[hub.model_type]
     config = family.configure(hub)
+    _check_experts(config)
     family.members.check(raw, **_of_heads(config.head_dim))
     for own in (config.of_rope(place) for place, rope in enumerate(config.ropes) if rope):
         check_rope(own)
     return _quantised(config, quantisation_of(folder, hub.quantization_config))
+
+
+def _check_experts(config: DecoderConfig) -> None:
+    """Each expert of each layer has tensors, and so names, of its own."""
+    count = 0 if config.experts is None else config.experts.count
+    if count * config.layers > MOST_EXPERTS:
+        raise HandlerLoadError(
+            f"{FILE}: {config.layers:,} layers of {count:,} experts are more than the {MOST_EXPERTS:,} that are served"
+        )
 
 
 def check_family(kind: object) -> None:

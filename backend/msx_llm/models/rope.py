@@ -107,6 +107,8 @@ def _proportional(config: DecoderConfig) -> Scaled:
 def _dynamic(config: DecoderConfig) -> Scaled:
     """Frequencies for texts of at most `config.native` tokens."""
     _number(config.rope, "factor")
+    if config.turning < 4:
+        raise HandlerLoadError(f"{FILE}, rope scaling 'dynamic': it needs heads of which four numbers turn or more")
     return _default(config)
 
 
@@ -114,6 +116,10 @@ def _llama3(config: DecoderConfig) -> Scaled:
     """Low frequencies are scaled, high ones are kept, and those between are blended."""
     rope = config.rope
     low, high = _number(rope, "low_freq_factor"), _number(rope, "high_freq_factor")
+    if high <= low:
+        raise HandlerLoadError(
+            f"{FILE}, rope scaling 'llama3': high_freq_factor {high} is not above low_freq_factor {low}"
+        )
     inverse = _default(config)[0]
     turns = _original(config) * inverse / (2 * math.pi)  # within the original context
     stay = np.clip((turns - low) / (high - low), 0, 1)

@@ -94,7 +94,10 @@ def test_yarn_scales_cosines(tmp_path: Path) -> None:
         ),
         ({"rope_type": "longrope", "short_factor": [1.0]}, "short_factor must be a list of 4 numbers above 0"),
         ({"rope_type": "linear"}, "rope scaling 'linear': factor is missing"),
-        ({"rope_type": "linear", "factor": "2"}, "rope scaling 'linear': factor is '2'; it must be above 0"),
+        (
+            {"rope_type": "linear", "factor": "2"},
+            "config.json, rope_parameters.factor: expected `float | null`, got `str`",
+        ),
         ({"rope_type": "llama3", "factor": 8.0}, "low_freq_factor is missing"),
         ({"partial_rotary_factor": 0.5}, "partial_rotary_factor: only 1 is supported"),
         ({"rope_type": "dynamic"}, "rope scaling 'dynamic': factor is missing"),
