@@ -6,7 +6,8 @@ import msgspec
 
 from msx_core.mindspore.balance import balance
 from msx_llm.models.config import DecoderConfig
-from msx_llm.models.weights import layer_shapes
+from msx_llm.models.weights import counted_shapes
+from msx_llm.quantised_division import check_groups
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
 
@@ -14,7 +15,8 @@ from msx_sdk.mindspore.parallel import Parallel
 def own_layers(config: DecoderConfig, parallel: Parallel) -> range:
     """The layers of this rank's stage; the largest stage is as small as possible. Raises HandlerLoadError."""
     vocabulary = config.vocab_size * config.hidden_size
-    sizes = [sum(prod(shape) for _, shape in layer_shapes(config, layer)) for layer in range(config.layers)]
+    tensors = (counted_shapes(config, layer) for layer in range(config.layers))
+    sizes = [sum(prod(shape) * count for _, shape, count in layer) for layer in tensors]
     sizes[0], sizes[-1] = sizes[0] + vocabulary, sizes[-1] + vocabulary
     try:
         return balance(sizes, parallel.stages)[parallel.stage]
@@ -59,6 +61,7 @@ def check_division(config: DecoderConfig, parallel: Parallel) -> None:
         )
     for own in config.variants:
         _check_sizes(own, ranks)
+    check_groups(config, ranks)
 
 
 def _check_sizes(config: DecoderConfig, ranks: int) -> None:

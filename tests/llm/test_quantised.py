@@ -235,22 +235,20 @@ def test_what_cannot_be_read_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("id", "inputs", "says"),
+    ("id", "ranks", "says"),
     [
-        ("gptq_desc_act", 128, "desc_act have inputs of all ranks.* use pipelineStages"),
-        ("gptq", 96, "groups of 32 do not divide the 48 inputs that each of tensorParallel: 2 ranks has"),
+        ("gptq_desc_act", 2, "desc_act have inputs of all ranks.* use pipelineStages"),
+        ("gptq", 8, r"mlp.down_proj: groups of 32 do not divide the 16 inputs that each of tensorParallel: 8 ranks"),
     ],
 )
-def test_groups_that_ranks_would_share_are_refused(
-    id: str, inputs: int, says: str, plain: Path, tmp_path: Path
-) -> None:
-    from msx_llm.kernels.cpu.factory import CpuKernels
+def test_groups_that_ranks_would_share_are_refused(id: str, ranks: int, says: str, plain: Path, tmp_path: Path) -> None:
+    from msx_llm.division import check_division
+    from msx_llm.models.registry import read_config
     from msx_sdk.errors import HandlerLoadError
 
     folder, _ = write_quantised(plain, BY_ID[id], tmp_path)
-    linears = Made("cpu", BY_ID[id], folder, {}, CpuKernels()).linears(0)
     with pytest.raises(HandlerLoadError, match=says):
-        linears.row("mlp.down_proj", inputs, 64, parallel(0, 2), False)
+        check_division(read_config(folder), parallel(0, ranks))
 
 
 def test_other_methods_of_modelslim_are_refused(plain: Path, tmp_path: Path) -> None:

@@ -87,15 +87,15 @@ class ExpertsConfig(msgspec.Struct, frozen=True, kw_only=True):
     packed: bool = False
     """Whether those tensors have numbers of 4 bits in the files: MXFP4."""
 
-    def shapes(self, hidden: int) -> Iterator[tuple[str, Shape]]:
-        """The tensors of one layer, behind `mlp.`."""
+    def shapes(self, hidden: int, named: int | None = None) -> Iterator[tuple[str, Shape]]:
+        """The tensors of one layer, behind `mlp.`; with those of the first `named` experts alone, else of all."""
         if self.clamp is not None:
             yield from self._clamped_shapes(hidden)
             return
         yield "gate.weight", (self.count, hidden)
         if self.sigmoid or self.corrected:
             yield "gate.e_score_correction_bias", (1, self.count) if self.corrected else (self.count,)
-        for expert in range(self.count):
+        for expert in range(self.count if named is None else named):
             yield from gated_shapes(f"experts.{expert}", hidden, self.inner)
         if self.shared:
             yield from gated_shapes(self.shared_name, hidden, self.shared)

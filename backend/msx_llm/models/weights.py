@@ -28,6 +28,7 @@ HEAD = "lm_head.weight"
 SCORES = "score.weight"
 """The head of a decoder for sequence classification."""
 PACKED = ("experts.gate_up_proj", "experts.down_proj")
+FIRST_EXPERT = "mlp.experts.0."
 GUESSING = ("mtp.",)
 """How names of layers begin that guess further tokens, where they stand beside the model."""
 _DERIVED = ("rotary_emb.inv_freq", "masked_bias", "attn.bias")
@@ -205,8 +206,16 @@ def sources(config: DecoderConfig, prefix: str) -> Iterator[tuple[str, TensorSou
             yield place + name, replace(source, name=place + source.name)
 
 
-def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
-    """The engine's tensors of a layer."""
+def counted_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape, int]]:
+    """The engine's tensors of a layer, and how many of each there are: of experts, which are alike, the first has all.
+    Sums over them need not name thousands."""
+    experts = 1 if config.experts is None else config.experts.count
+    for name, shape in layer_shapes(config, layer, named=1):
+        yield name, shape, experts if name.startswith(FIRST_EXPERT) else 1
+
+
+def layer_shapes(config: DecoderConfig, layer: int, named: int | None = None) -> Iterator[tuple[str, Shape]]:
+    """The engine's tensors of a layer; `named`: only the first of its experts."""
     hidden, config = config.hidden_size, config.of_layer(layer)
     if config.delta is not None and config.delta.layers[layer]:
         yield from ((f"linear_attn.{name}", shape) for name, shape in config.delta.shapes(hidden))
@@ -215,7 +224,7 @@ def layer_shapes(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape
         yield from ((f"self_attn.{name}", shape) for name, shape in own)
     else:
         yield from _attention(config)
-    yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer))
+    yield from ((f"mlp.{name}", shape) for name, shape in _mlp(config, layer, named))
     yield from gate_shapes(config)
     if config.layer_factors:
         yield "layer_scalar", (1,)
@@ -250,10 +259,10 @@ def _attention(config: DecoderConfig) -> Iterator[tuple[str, Shape]]:
             yield "self_attn.k_norm.weight", (kv if whole else head,)
 
 
-def _mlp(config: DecoderConfig, layer: int) -> Iterator[tuple[str, Shape]]:
+def _mlp(config: DecoderConfig, layer: int, named: int | None) -> Iterator[tuple[str, Shape]]:
     hidden, inner = config.hidden_size, config.intermediate_size
     if config.experts is not None and config.sparse(layer):
-        yield from config.experts.shapes(hidden)
+        yield from config.experts.shapes(hidden, named)
         if not config.experts.beside:
             return
     yield from _linear("gate_proj", inner, hidden, config.mlp_bias)

@@ -7,7 +7,7 @@ from msx_llm.kernels.devices import engine_device
 from msx_llm.models.adapter_shape import AdapterShape
 from msx_llm.models.config import DecoderConfig
 from msx_llm.models.layer_shapes import EMBEDDING, input_shapes
-from msx_llm.models.weights import layer_shapes
+from msx_llm.models.weights import counted_shapes, layer_shapes
 from msx_sdk.mindspore.parallel import Parallel
 
 _BY_OUTPUTS = (
@@ -27,7 +27,8 @@ def layer_parameters(config: DecoderConfig, shards: int, layer: int) -> int:
     """Numbers of one layer on one rank, of all its experts."""
     own = config.of_layer(layer)
     plain = own.head_dim if own.value_norm and own.source is None else 0  # a norm that no file has
-    return plain + sum(prod(shape) // divisor(own, name, shards) for name, shape in layer_shapes(config, layer))
+    tensors = counted_shapes(config, layer)
+    return plain + sum(prod(shape) // divisor(own, name, shards) * count for name, shape, count in tensors)
 
 
 def layers_parameters(config: DecoderConfig, parallel: Parallel, experts: float | None = None) -> int:

@@ -16,6 +16,7 @@ from msx_archiver.options import PackOptions
 from msx_archiver.pack import pack
 from msx_frontend.cli.main import main
 from msx_frontend.cli.subcommands import planning
+from tests.gguf_models import small, zeros
 from tests.hub_server import HubServer, Repository, hub_server
 from tests.llm.sizing.models import LLAMA_7B, folder_of
 
@@ -178,11 +179,25 @@ def test_an_archive_without_a_configuration_is_told(tmp_path: Path) -> None:
     assert "has no config.json of at most 1 MiB" in done.stderr
 
 
+def test_a_gguf_file_is_a_model(tmp_path: Path) -> None:
+    """Also one whose tokenizer nobody knows, or alone in its folder."""
+    file = small(tmp_path / "m.gguf", {"tokenizer.ggml.pre": "brand-new"})
+    for model in (file, tmp_path):
+        done = planned(model, npu="cpu")
+        assert done.exit_code == 0, done.output
+        assert done.stdout.startswith("Estimate: llama, 0.00 billion parameters, float32")
+    file = small(tmp_path / "m.gguf", tensors={"blk.0.ffn_up.weight": zeros((8, 32))})
+    assert "model.layers.0.mlp.up_proj.weight has the shape" in planned(file, npu="cpu").stderr
+    file = small(tmp_path / "m.gguf", {"general.architecture": "mamba"})
+    assert "the architecture mamba is not read from GGUF" in planned(file, npu="cpu").stderr
+
+
 @pytest.mark.parametrize(
     ("command", "said"),
     [
         ([sys.executable, "-c", "import nothing_such"], "No module named 'nothing_such': plan needs the packages of"),
-        ([sys.executable, "-c", "input()"], "needs the packages"),
+        ([sys.executable, "-c", "input()"], "it ended with exit code 0, and has said nothing: this is a bug of MSX"),
+        ([sys.executable, "-c", "1 / 0"], "ZeroDivisionError: division by zero: this is a bug of MSX"),
     ],
 )
 def test_a_process_that_fails_is_told(

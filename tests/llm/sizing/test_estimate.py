@@ -17,7 +17,7 @@ from msx_llm.sizing.__main__ import answer
 from msx_llm.sizing.estimate import estimate
 from msx_sdk.errors import HandlerLoadError
 from msx_sdk.mindspore.parallel import Parallel
-from tests.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, QWEN3_NEXT, folder_of
+from tests.llm.sizing.models import DEEPSEEK_V3, GPT_OSS_20B, LLAMA_7B, QWEN2_7B, QWEN3_30B_A3B, QWEN3_NEXT, folder_of
 
 DTYPES_ON_NPUS = ["float16", "bfloat16", "bfloat16"]
 
@@ -79,6 +79,25 @@ def test_a_chip_that_the_loader_refuses_fits_nothing(tmp_path: Path) -> None:
     assert all(rank.free >= 0 for rank in sizing.ranks)
     assert (sizing.fits, sizing.remedies) == (False, [])
     assert "Ascend310P: language models do not run on this chip" in str(sizing.refusal)
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "says"),
+    [
+        (LLAMA_7B, {"desc_act": True}, "model.layers.0.self_attn.o_proj: groups of desc_act have inputs of all ranks"),
+        (LLAMA_7B, {"group_size": 4096}, "o_proj: groups of 4096 do not divide the 2048 inputs that each of"),
+        (QWEN3_30B_A3B | {"num_hidden_layers": 2}, {"group_size": 256}, "mlp.experts: groups of 256 do not divide the 384 inputs"),
+    ],
+)
+def test_groups_that_ranks_would_share_are_refused(
+    model: dict[str, Any], more: dict[str, Any], says: str, tmp_path: Path
+) -> None:
+    """The loader does so."""
+    given = {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True, **more}
+    folder = folder_of(tmp_path, model, quantization_config=given)
+    assert sized(folder, npu="910B3", context=64, texts=1).fits
+    with pytest.raises(HandlerLoadError, match=says):
+        sized(folder, npu="910B3", context=64, parallel="tp2")
 
 
 def test_a_model_that_an_npu_has_no_cells_for_fits_none(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Mapping
+from itertools import product
 
 import msgspec
 
+from msx_llm.models.experts import ExpertsConfig
 from msx_llm.models.quantised.format import LinearFormat
 
 LAYERS = re.compile(r"layers\.\d+\..*_proj")
@@ -41,6 +43,14 @@ class Quantisation(msgspec.Struct, frozen=True):
     @property
     def ordered(self) -> bool:
         return self.format is not None and self.format.ordered
+
+
+def format_of_experts(quantisation: Quantisation, layer: str, experts: ExpertsConfig) -> LinearFormat | None:
+    """That of all experts of the layer, which stay integers; None: they become numbers, because they have several
+    formats, or sort their inputs, or are clamped."""
+    names = product(range(experts.count), ("gate_proj", "up_proj", "down_proj"))
+    form, *others = {quantisation.of(f"{layer}.mlp.experts.{expert}.{name}") for expert, name in names}
+    return None if form is None or others or form.ordered or experts.clamp is not None else form
 
 
 def part_of(name: str) -> str:

@@ -11,8 +11,11 @@ import click
 import msgspec
 
 from msx_archiver.errors import ArchiveError
+from msx_archiver.gguf.files import made_files
+from msx_archiver.linked_gguf import gguf_in
 from msx_archiver.reader import open_archive
 from msx_core.config.sections import MOST_ADAPTER_RANK, MOST_ADAPTERS
+from msx_core.file_kinds import GGUF
 from msx_core.module_command import module_command
 from msx_core.sizing import MOST, Sizing, SizingRefusal, SizingRequest
 from msx_frontend.archives.schemes import is_hub
@@ -24,6 +27,9 @@ CONFIG = "config.json"
 LIMIT = 60.0
 """Seconds."""
 MOST_CONFIG = 1 << 20
+MADE = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
+"""What else is made of a GGUF file, of which a plan needs nothing."""
+MISSING, BUG = "No module named", "this is a bug of MSX; please report it with the model's config.json."
 NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
 _COMMAND = module_command(sys.executable, SIZING)
 
@@ -46,9 +52,9 @@ _COMMAND = module_command(sys.executable, SIZING)
 def plan(model: str, draft: str | None, as_json: bool, **asked: str | int | None) -> None:
     """Estimate the memory and the speed of a language model on NPUs that need not be here.
 
-    MODEL is a folder in Hugging Face's layout, its config.json alone, an archive, or a hub's URL (hf://ORG/NAME), of
-    which config.json alone is read; of weights beside it only headers are. Exit code: 0 if it fits; 1 if not, with the
-    keys to change, or if the model cannot be estimated.
+    MODEL is a folder in Hugging Face's layout, its config.json alone, a GGUF file, an archive, or a hub's URL
+    (hf://ORG/NAME), of which config.json alone is read; of weights only headers are. Exit code: 0 if it fits; 1 if not,
+    with the keys to change, or if the model cannot be estimated.
     """
     if asked["adapter_rank"] is not None and asked["adapters"] is None:
         raise click.UsageError("--adapter-rank is that of each of --adapters: say how many.")
@@ -71,15 +77,22 @@ def _folder(model: str) -> Iterator[Path]:
         yield path
         return
     with TemporaryDirectory(prefix="msx-plan-") as scratch:
-        (Path(scratch) / CONFIG).write_bytes(hub_file(model, CONFIG, MOST_CONFIG) if is_hub(model) else _config(path))
-        yield Path(scratch)
+        folder = Path(scratch)
+        (folder / CONFIG).write_bytes(hub_file(model, CONFIG, MOST_CONFIG) if is_hub(model) else _config(path, folder))
+        yield folder
 
 
-def _config(model: Path) -> bytes:
+def _config(model: Path, folder: Path) -> bytes:
+    """Raises ClickException. A GGUF file is linked in the folder, too, so that its tensors are checked."""
     try:
+        if (file := gguf_in(model)) is not None:
+            (folder / f"model{GGUF}").symlink_to(file.absolute())
+            return made_files(file, MADE)[0][CONFIG]
         return model.read_bytes() if model.suffix == ".json" and _small(model) else _member(model)
     except (OSError, ArchiveError) as error:
-        raise click.ClickException(f"{error} Give a folder with a {CONFIG}, that file, or an archive.") from None
+        raise click.ClickException(
+            f"{error} Give a folder with a {CONFIG}, that file, a GGUF file, or an archive."
+        ) from None
 
 
 def _small(file: Path) -> bool:
@@ -102,7 +115,8 @@ def _asked(request: SizingRequest) -> Sizing:
     except subprocess.TimeoutExpired:
         raise click.ClickException(f"the estimate was not made within {LIMIT:g} s.") from None
     except msgspec.DecodeError:
-        raise click.ClickException(f"{last_line(done.stderr) or 'it has said nothing'}: {NEEDS}") from None
+        why = last_line(done.stderr) or f"it ended with exit code {done.returncode}, and has said nothing"
+        raise click.ClickException(f"the estimate failed: {why}: {NEEDS if MISSING in why else BUG}") from None
     if "error" in answer:
         raise click.ClickException(msgspec.json.decode(done.stdout, type=SizingRefusal).error)
     return msgspec.json.decode(done.stdout, type=Sizing)
