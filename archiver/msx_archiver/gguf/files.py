@@ -73,7 +73,7 @@ def _chat(metadata: Metadata) -> Any:
 def _generation(path: Path, header: GgufHeader) -> dict[str, Any]:
     metadata = Metadata(header.metadata)
     tokens = len(metadata.list(TOKENS, str))
-    sampled = {own: metadata.amount(key) for name, own in SAMPLING.items() if (key := _sampled(name)) in metadata}
+    sampled = {own: metadata.number(key) for name, own in SAMPLING.items() if (key := _sampled(name)) in metadata}
     return {"eos_token_id": sorted({*_ends(metadata, tokens)}), **sampled}
 
 

@@ -45,6 +45,13 @@ class Metadata:
             raise self._wrong(key, value, "a number above 0")
         return value
 
+    def number(self, key: str) -> float:
+        """A finite number."""
+        value = self._given(key, None)
+        if not isinstance(value, float | int) or isinstance(value, bool) or not isfinite(value):
+            raise self._wrong(key, value, "a number")
+        return value
+
     def flag(self, key: str, default: bool) -> bool:
         value = self._given(key, default)
         if not isinstance(value, bool):

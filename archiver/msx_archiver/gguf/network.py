@@ -21,13 +21,17 @@ READ = {
     "attention.head_count", "attention.head_count_kv", "attention.key_length", "attention.layer_norm_rms_epsilon",
     "attention.value_length", "block_count", "context_length", "embedding_length", "feed_forward_length",
     "rope.dimension_count", "rope.freq_base", "rope.scaling.attn_factor", "rope.scaling.factor",
-    "rope.scaling.original_context_length", "rope.scaling.type", "vocab_size",
+    "rope.scaling.original_context_length", "rope.scaling.type", "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow", "vocab_size",
 }  # fmt: skip
-IGNORED = {"rope.scaling.finetuned", "tensor_data_layout"}
+IGNORED = {"rope.dimension_sections", "rope.scaling.finetuned", "tensor_data_layout"}
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **dict.fromkeys(("attention.scale", "embedding_scale", "logit_scale", "residual_scale"), (1, 0)),
     **dict.fromkeys(("attn_logit_softcapping", "expert_count", "expert_used_count", "final_logit_softcapping"), (0,)),
     **dict.fromkeys(("attention.sliding_window", "pooling_type"), (0,)),
+    **dict.fromkeys(("attention.clamp_kqv", "attention.temperature_scale", "rope.scaling.yarn_log_multiplier"), (0,)),
+    "rope.scaling.yarn_attn_factor": (1,),
+    "rope.scaling.yarn_ext_factor": (-1, 1),
     "attention.causal": (True,),
 }
 """Keys that change what a model computes and are not read, with the values that do not."""
@@ -156,6 +160,8 @@ def _scaling(own: _Own, path: Path, angles: TensorInfo | None, pairs: int) -> di
     found: dict[str, Any] = {"rope_type": kind, "factor": own.amount("rope.scaling.factor")}
     if kind == "yarn":
         found["original_max_position_embeddings"] = own.count("rope.scaling.original_context_length")
+        betas = {name: f"rope.scaling.yarn_{name}" for name in ("beta_fast", "beta_slow")}
+        found |= {name: own.amount(key) for name, key in betas.items() if own.has(key)}
     if own.amount("rope.scaling.attn_factor", 1) != 1:
         raise GgufError(f"rope.scaling.attn_factor is not 1, and is not read: {_REMEDY}")
     return {"rope_scaling": found}

@@ -64,6 +64,10 @@ def test_a_head_of_its_own(tmp_path: Path) -> None:
             {"type": "yarn", "factor": 2.0, "original_context_length": 64},
             {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64},
         ),
+        (
+            {"type": "yarn", "factor": 2.0, "original_context_length": 64, "yarn_beta_fast": 16.0},
+            {"rope_type": "yarn", "factor": 2.0, "original_max_position_embeddings": 64, "beta_fast": 16.0},
+        ),
     ],
 )
 def test_scaled_angles(tmp_path: Path, more: dict[str, Any], wanted: dict[str, Any] | None) -> None:
@@ -82,6 +86,13 @@ def test_divisors_of_angles(tmp_path: Path) -> None:
 def test_who_samples_how(tmp_path: Path) -> None:
     found = made(tmp_path, {"general.sampling.temp": 0.5, "general.sampling.top_k": 20})["generation_config.json"]
     assert (found["temperature"], found["top_k"]) == (0.5, 20)
+
+
+def test_what_switches_a_sampling_off_is_a_number_too(tmp_path: Path) -> None:
+    """The converter writes what generation_config.json has."""
+    off = {"temp": 0.0, "top_k": 0, "min_p": 0.0}
+    found = made(tmp_path, {f"general.sampling.{name}": value for name, value in off.items()})["generation_config.json"]
+    assert (found["temperature"], found["top_k"], found["min_p"]) == (0, 0, 0)
 
 
 def test_several_templates(tmp_path: Path) -> None:
@@ -121,6 +132,9 @@ def test_a_tokenizer_that_is_there_is_left(tmp_path: Path) -> None:
         ({"llama.block_count": 4_294_967_295}, "llama.block_count: 4,294,967,295 is more than its tensors' 1 layers"),
         ({"llama.attention.head_count": [2, 4]}, r"llama.attention.head_count: \[2, 4\] is not a whole number"),
         ({"llama.rope.freq_base": float("nan")}, "llama.rope.freq_base: nan is not a number above 0"),
+        ({"general.sampling.temp": float("nan")}, "general.sampling.temp: nan is not a number"),
+        ({"llama.attention.clamp_kqv": 8.0}, "llama.attention.clamp_kqv: 8.0 changes what a model computes"),
+        ({"llama.rope.scaling.yarn_log_multiplier": 0.1}, "yarn_log_multiplier: 0.10.* changes what a model computes"),
         ({"llama.expert_count": 8}, "llama.expert_count: 8 changes what a model computes"),
         ({"llama.attention.sliding_window": 4096}, "llama.attention.sliding_window: 4096 changes"),
         ({"llama.rope.dimension_count": 8}, "llama.rope.dimension_count: 8 is not the size of a head, 16"),

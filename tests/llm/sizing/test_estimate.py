@@ -86,7 +86,11 @@ def test_a_chip_that_the_loader_refuses_fits_nothing(tmp_path: Path) -> None:
     [
         (LLAMA_7B, {"desc_act": True}, "model.layers.0.self_attn.o_proj: groups of desc_act have inputs of all ranks"),
         (LLAMA_7B, {"group_size": 4096}, "o_proj: groups of 4096 do not divide the 2048 inputs that each of"),
-        (QWEN3_30B_A3B | {"num_hidden_layers": 2}, {"group_size": 256}, "mlp.experts: groups of 256 do not divide the 384 inputs"),
+        (
+            QWEN3_30B_A3B | {"num_hidden_layers": 2},
+            {"group_size": 256},
+            "mlp.experts: groups of 256 do not divide the 384 inputs",
+        ),
     ],
 )
 def test_groups_that_ranks_would_share_are_refused(
