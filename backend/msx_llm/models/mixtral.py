@@ -14,11 +14,8 @@ from msx_llm.models.quantised.detect import METHODS
 KV_HEADS, EXPERTS, CHOSEN = 8, 8, 2
 NAMES = (("mlp.", "block_sparse_moe."), ("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2"))
 KEYS = {"num_experts_per_tok", "num_local_experts"}
-MEMBERS = ConfigMembers(
-    READ | KEYS | {"layer_types", "sliding_window"},
-    NEUTRAL,
-    IGNORED | {"attention_bias", "mlp_bias", "router_jitter_noise"},
-)
+UNUSED = {"attention_bias", "mlp_bias", "router_jitter_noise"}
+MEMBERS = ConfigMembers(READ | KEYS | {"layer_types", "sliding_window"}, NEUTRAL, IGNORED | UNUSED)
 
 
 def configure(hub: HubConfig) -> DecoderConfig:

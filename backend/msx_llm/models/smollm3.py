@@ -6,11 +6,9 @@ from msx_llm.models.members import IGNORED, NEUTRAL, ConfigMembers
 from msx_llm.models.neutral import neutral, rope_of, windows_of
 
 KV_HEADS, INTERVAL, THETA = 4, 4, 2000000.0
-KEYS = {
-    "attention_bias", "layer_types", "mlp_bias", "no_rope_layer_interval", "no_rope_layers", "sliding_window",
-    "use_sliding_window",
-}  # fmt: skip
-MEMBERS = ConfigMembers(READ | KEYS, NEUTRAL, IGNORED | {"max_window_layers"})
+TURNS = {"no_rope_layer_interval", "no_rope_layers"}
+KEYS = {"attention_bias", "layer_types", "mlp_bias", "sliding_window", "use_sliding_window"}
+MEMBERS = ConfigMembers(READ | KEYS | TURNS, NEUTRAL, IGNORED | {"max_window_layers"})
 
 
 def configure(hub: HubConfig) -> DecoderConfig:
