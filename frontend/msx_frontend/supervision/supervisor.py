@@ -168,7 +168,7 @@ class FrontendSupervisor:
                 _send(frontend, reply)
         except (EOFError, ConnectionError):
             frontend.close()
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:  # it may be any program: all workers would end with this process
             say(f"the frontend (pid {frontend.pid}) is ended, because its request cannot be answered: {error!r}")
             frontend.close()
             frontend.signal(signal.SIGKILL)

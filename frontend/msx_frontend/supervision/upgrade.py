@@ -15,6 +15,8 @@ from msx_frontend.supervision.wire import Message
 
 START_LIMIT = 600.0
 """Seconds in which the new frontend is to be ready to take over."""
+MOST_REASON = 1 << 16
+"""Bytes of why it does not start."""
 HAND_OVER_LIMIT = 120.0
 """Seconds in which the frontend that serves is to hand over when it is told to: management calls have 30 of them."""
 
@@ -78,16 +80,23 @@ class Upgrade:
 
     def failed(self, code: int, then: str = "") -> str:
         """The new frontend has ended; `then` is what follows, a sentence. Returns the reason."""
+        reason = self._said() or f"The new server ended with exit code {code} while starting; its log says why."
+        self._answer({"refused": f"{reason} {then}".rstrip()})
+        return reason
+
+    def _said(self) -> str:
+        """Reason that the new frontend has told; "" where it is none. It may be any program, and what it has started
+        may go on to write."""
         text = bytearray()
         with contextlib.suppress(BlockingIOError):
-            while piece := os.read(self._report, 1 << 16):
+            while len(text) < MOST_REASON and (piece := os.read(self._report, MOST_REASON - len(text))):
                 text += piece
         try:
-            reason = json.loads(text)["error"]
-        except (ValueError, KeyError):
-            reason = f"The new server ended with exit code {code} while starting; its log says why."
-        self._answer({"refused": f"{reason} {then}".rstrip()})
-        return str(reason)
+            report = json.loads(text)
+        except (ValueError, RecursionError):
+            return ""
+        reason = report.get("error") if isinstance(report, dict) else None
+        return reason if isinstance(reason, str) else ""
 
     def give_up(self, reason: str) -> None:
         """End the new frontend, which waits or has not come up."""
