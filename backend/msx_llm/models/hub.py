@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from msx_core.json_text import json_text
 from msx_core.validation import wrong_value
+from msx_core.values import show
 from msx_llm.models.delta import DELTA_KEYS
 from msx_llm.models.experts import EXPERT_KEYS
 from msx_llm.models.key_types import Count, Epsilon, Factor, Layers, Positions, Share, Size, Theta
@@ -133,12 +134,16 @@ def blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
     if given is None:
         return None
     method, blocks = given.get("quant_method", "unnamed"), given.get("weight_block_size")
+    if not isinstance(method, str):
+        raise wrong_key("quantization_config.quant_method", show(method), "is not a name")
     if (hub.model_type, method) == ("gpt_oss", "mxfp4") or method in METHODS:
         return None
     if method != "fp8" or given.get("fmt", "e4m3") != "e4m3":
         raise wrong_key("quantization_config", method, "is not supported; take the checkpoint in bfloat16")
     if not isinstance(blocks, list) or len(blocks) != 2 or not all(isinstance(it, int) and it > 0 for it in blocks):
-        raise wrong_key("quantization_config.weight_block_size", blocks, "is not a number of rows and one of columns")
+        raise wrong_key(
+            "quantization_config.weight_block_size", show(blocks), "is not a number of rows and one of columns"
+        )
     return blocks[0], blocks[1]
 
 

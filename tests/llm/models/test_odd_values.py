@@ -17,6 +17,8 @@ from tests.llm.runners import GOLDENS
 
 ODD: list[Any] = [None, True, -1, 0, 1, 1e-300, 1e308, 10**18, 10**30, "x", ["x"], {"a": 1}]
 DISTINCT = ("deepseek_v3", "gemma4_experts", "glm4", "granite", "hunyuan", "phi3")
+LINEAR = {"targets": ["Linear"], "weights": 4}
+PACKED = {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": {"a": LINEAR}}
 Place = tuple[str, ...]
 SCALED = {"original_max_position_embeddings": 32, "factor": 2.0, "low_freq_factor": 1, "high_freq_factor": 4}
 KINDS = ("default", "linear", "dynamic", "llama3", "proportional", "yarn")
@@ -71,6 +73,8 @@ def test_every_member_of_a_scaling(kind: str, tmp_path: Path) -> None:
         ("granite", {"residual_multiplier": 1e-300}, "config.json, residual_multiplier: expected `float` >= 1e-06"),
         ("gemma3_text", {"rope_parameters": {"full_attention": 2}}, "config.json, rope_parameters.full_attention: exp"),
         ("qwen3_moe", {"num_experts": 1_000_000}, "3 layers of 1,000,000 experts are more than the 262,144 that are"),
+        ("llama", {"quantization_config": {"quant_method": ["awq"]}}, "quant_method: ['awq'] is not a name"),
+        ("llama", {"quantization_config": PACKED}, "config_groups.*.weights: 4 is not an object"),
         (
             "llama",
             {"rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 4, "high_freq_factor": 4}},

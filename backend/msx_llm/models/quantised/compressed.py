@@ -26,7 +26,9 @@ def configure(given: Mapping[str, Any]) -> Quantisation:
     group = GivenMembers(only, "quantization_config.config_groups.*")
     group.absent("output_activations")
     group.only("targets", ["Linear"])
-    weights = GivenMembers(only.get("weights") or {}, f"{group.place}.weights")
+    if not isinstance(own := only.get("weights") or {}, dict):
+        raise group.wrong("weights", own, "is not an object")
+    weights = GivenMembers(own, f"{group.place}.weights")
     activations = _activations(only.get("input_activations"), f"{group.place}.input_activations")
     form = _packed(weights, activations) if kind == "pack-quantized" else _bytes(weights, activations)
     return Quantisation(form, tuple(_pattern(members, name) for name in members.names("ignore")))
