@@ -238,7 +238,7 @@ def test_what_cannot_be_read_is_refused(
     ("id", "ranks", "says"),
     [
         ("gptq_desc_act", 2, "desc_act have inputs of all ranks.* use pipelineStages"),
-        ("gptq", 8, r"mlp.down_proj: groups of 32 do not divide the 16 inputs that each of tensorParallel: 8 ranks"),
+        ("gptq", 4, r"o_proj: groups of 32 do not divide the 16 inputs that each of tensorParallel: 4 ranks has"),
     ],
 )
 def test_groups_that_ranks_would_share_are_refused(id: str, ranks: int, says: str, plain: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ Count = Annotated[int, Meta(ge=0, le=MOST)]
 Layers = Annotated[int, Meta(ge=1, le=10_000)]
 """Each has a place in lists of this process; the deepest models have some hundred."""
 Positions = Annotated[int, Meta(ge=2, le=(1 << 31) - 1)]
-"""Of a context; its logarithm is a divisor."""
+"""Length of a context; its logarithm is a divisor."""
 Factor = Annotated[float, Meta(ge=1e-6, le=1e6)]
 Weight = Annotated[float, Meta(ge=0, le=1e6)]
 Epsilon = Annotated[float, Meta(gt=0, le=1)]

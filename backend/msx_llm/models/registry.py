@@ -56,7 +56,7 @@ class DecoderFamily:
 
 
 MOST_EXPERTS = 1 << 18
-"""Of all layers together; the largest models have 30,000."""
+"""Experts of all layers together; the largest models have 30,000."""
 FAMILIES: Mapping[str, DecoderFamily] = {
     "llama": DecoderFamily(llama.configure, llama.MEMBERS),
     "mistral": DecoderFamily(mistral.configure, mistral.MEMBERS),

@@ -1,4 +1,4 @@
-"""What a program that is no frontend says: the supervisor goes on, because all workers would end with it."""
+"""The supervisor goes on, whatever a program says that is no frontend: all workers would end with it."""
 
 from __future__ import annotations
 

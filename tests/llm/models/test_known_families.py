@@ -17,7 +17,7 @@ def test_the_lists_are_those_of_the_engine() -> None:
 
 
 def test_a_variant_of_a_family_is_small() -> None:
-    """What takes more than 40 lines needs a field that other families can have, too."""
+    """One that takes more than 40 lines needs a field that other families can have, too."""
     own = {"deepseek", "gemma3", "gemma4", "gpt_oss", "qwen3_next"}  # other cells, or several families
     files = {family.configure.__code__.co_filename for family in FAMILIES.values()}
     lines = {Path(file).stem: len(Path(file).read_text().splitlines()) for file in files}

@@ -46,7 +46,7 @@ class Quantisation(msgspec.Struct, frozen=True):
 
 
 def format_of_experts(quantisation: Quantisation, layer: str, experts: ExpertsConfig) -> LinearFormat | None:
-    """That of all experts of the layer, which stay integers; None: they become numbers, because they have several
+    """Format of all experts of the layer, which stay integers; None: they become numbers, because they have several
     formats, or sort their inputs, or are clamped."""
     names = product(range(experts.count), ("gate_proj", "up_proj", "down_proj"))
     form, *others = {quantisation.of(f"{layer}.mlp.experts.{expert}.{name}") for expert, name in names}

@@ -28,7 +28,7 @@ LIMIT = 60.0
 """Seconds."""
 MOST_CONFIG = 1 << 20
 MADE = ("generation_config.json", "tokenizer.json", "tokenizer_config.json")
-"""What else is made of a GGUF file, of which a plan needs nothing."""
+"""Files that can be made of a GGUF file, too, and that a plan does not need."""
 MISSING, BUG = "No module named", "this is a bug of MSX; please report it with the model's config.json."
 NEEDS = 'plan needs the packages of the extra mindspore: `pip install "msx-serve[mindspore]"`.'
 _COMMAND = module_command(sys.executable, SIZING)
