@@ -138,7 +138,7 @@ class Exchange:
         except Exception as error:
             told = reported(error, call.id)
             if not request.left:
-                return await _fail(send, *failure_reply(family, told, call.id))
+                return await _fail(send, *failure_reply(match.form(call), told, call.id))
             return told.status
 
     async def _read(self, family: Family, call: AsgiRequest, receive: Receive) -> bytes:

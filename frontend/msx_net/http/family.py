@@ -163,6 +163,9 @@ class Route(NamedTuple):
     """The capabilities of which one makes a model answer it: while none has any, the path may be a model's own."""
     whose: Callable[[Names], bool] | None = None
     """It has only the paths with such names; others are those of less literal routes."""
+    form: Callable[[Head], Family | None] | None = None
+    """Family that makes the errors of a request with this head, where several APIs share the path; None: its own. Jobs'
+    routes have none."""
 
     @property
     def is_lasting(self) -> bool:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from msx_net.http.family import Family, JobRoute, Route
+from msx_net.http.head import Head
 from msx_net.keys import Kind
 from msx_net.model_names import ModelNames
 
@@ -24,6 +25,11 @@ class Match(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     """The kinds of keys of which one opens the route; none where it is public."""
     allowed: tuple[str, ...] = ()
+
+    def form(self, head: Head) -> Family:
+        """Family that makes the errors of a request with this head."""
+        expected = None if self.route is None or self.route.form is None else self.route.form(head)
+        return expected or self.family
 
     @property
     def is_management(self) -> bool:

@@ -2,22 +2,18 @@
 
 from collections.abc import Iterator
 
-from msx_core.service_errors import ServiceError
 from msx_frontend.apis.anthropic import reply_schemas as schemas
-from msx_frontend.apis.anthropic.messages import REQUEST_ID, count_tokens, messages
+from msx_frontend.apis.anthropic.messages import count_tokens, messages
 from msx_frontend.apis.anthropic.request import ConversationRequest, MessagesRequest
-from msx_frontend.generation.errors import anthropic_failure, as_json
+from msx_frontend.generation.client_forms import ANTHROPIC
+from msx_frontend.generation.errors import anthropic_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_net.http.family import Failure, Family, Route
+from msx_net.http.family import Family, Route
 
 
 def anthropic(models: TextModels) -> Family:
-    return Family("Anthropic", tuple(_routes(models)), failure, error_event="error", id_header=REQUEST_ID)
-
-
-def failure(error: ServiceError) -> Failure:
-    return as_json(anthropic_failure(error))
+    return ANTHROPIC._replace(routes=tuple(_routes(models)))
 
 
 def _routes(models: TextModels) -> Iterator[Route]:

@@ -12,14 +12,13 @@ from msx_frontend.apis.anthropic.request import ConversationRequest, MessagesReq
 from msx_frontend.apis.anthropic.tools import AskedTools, asked_tools
 from msx_frontend.generation.calls import parts_of, reader_of
 from msx_frontend.generation.chat_request import chat_generation, chat_ignored, chat_tokens, client_names
+from msx_frontend.generation.client_forms import REQUEST_ID
 from msx_frontend.generation.generation import Generation, Text, TextDelta
 from msx_frontend.generation.operations import OperationReply
 from msx_frontend.generation.replies import CompleteTextReply, JsonReply, StreamedTextReply, event
 from msx_frontend.generation.sampling import fitting
 from msx_frontend.generation.text_request import TextRequest
 from msx_frontend.generation.written_message import message_of
-
-REQUEST_ID = "request-id"
 
 
 def messages(request: TextRequest) -> StreamedTextReply | CompleteTextReply:

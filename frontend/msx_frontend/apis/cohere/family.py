@@ -2,24 +2,20 @@
 
 from collections.abc import Iterator
 
-from msx_core.service_errors import ServiceError
 from msx_frontend.apis.cohere import reply_schemas as schemas
 from msx_frontend.apis.cohere.chat import chat
 from msx_frontend.apis.cohere.embed import embed
 from msx_frontend.apis.cohere.request import CohereChat, CohereDetokenize, CohereEmbed, CohereTokenize
 from msx_frontend.apis.cohere.tokens import detokenize, tokenize
-from msx_frontend.generation.errors import as_json, cohere_failure
+from msx_frontend.generation.client_forms import COHERE
+from msx_frontend.generation.errors import cohere_failure
 from msx_frontend.generation.text_models import TextModels
 from msx_frontend.generation.text_route import text_route
-from msx_net.http.family import Failure, Family, Route
+from msx_net.http.family import Family, Route
 
 
 def cohere(models: TextModels) -> Family:
-    return Family("Cohere", tuple(_routes(models)), failure)
-
-
-def failure(error: ServiceError) -> Failure:
-    return as_json(cohere_failure(error))
+    return COHERE._replace(routes=tuple(_routes(models)))
 
 
 def _routes(models: TextModels) -> Iterator[Route]:

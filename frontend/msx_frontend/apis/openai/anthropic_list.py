@@ -7,13 +7,7 @@ from msx_core.rfc3339 import rfc3339
 from msx_core.service_errors import BadRequest
 from msx_net.http.request import Request
 
-HEADER = b"anthropic-version"
-"""Clients of Anthropic's API send it with each request."""
 MOST = 1000
-
-
-def is_anthropic(request: Request) -> bool:
-    return bool(request.call.header(HEADER))
 
 
 def anthropic_model(described: dict[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,9 @@ from typing import Any
 
 from msx_core.generation import Capabilities
 from msx_frontend.models.versions.model_version import ModelVersion
-from msx_net.http.request import Request
 
-HEADER, CLIENTS = b"x-fern-sdk-name", "cohere"
-"""The header in which Cohere's libraries say who they are, and how its value begins."""
 ENDPOINTS = {"chat": "chat", "embed": "embed", "classify": "classify", "rerank": "rerank", "generate": "generate"}
 """Cohere's names of what models do, and those of their capabilities."""
-
-
-def is_cohere(request: Request) -> bool:
-    return request.call.header(HEADER).startswith(CLIENTS)
 
 
 def cohere_models(versions: Sequence[ModelVersion], endpoint: str | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from msx_frontend.apis.openai.responses_request import ResponsesRequest
 from msx_frontend.apis.openai.text_routes import text_routes
 from msx_frontend.batches.runner import Batches
 from msx_frontend.deferred.runner import DeferredJobs
+from msx_frontend.generation.client_forms import expected_form
 from msx_frontend.generation.errors import as_json, openai_failure
 from msx_frontend.generation.ranking import Ranking, RerankRequest, rerank
 from msx_frontend.generation.text_models import TextModels
@@ -96,14 +97,17 @@ def _routes(models: TextModels, responses: Responses) -> Iterator[Route]:
         listed.list,
         summary="Language models, and the names of all models",
         response_schema=schemas.ListedModels,
+        form=expected_form,
     )
-    yield Route("GET", "/v1/models/{model:path}", listed.show)  # clients ask for names with slashes
+    # Clients ask for names with slashes.
+    yield Route("GET", "/v1/models/{model:path}", listed.show, form=expected_form)
     yield Route(
         "GET",
         "/v1/models/{model}",
         listed.show,
         summary="One model; KServe v1: whether it is ready",
         response_schema=schemas.ListedModel,
+        form=expected_form,
     )
 
 

@@ -1,16 +1,15 @@
 """OpenAI's list of models, with KServe v1's members beside OpenAI's: both protocols have these two paths. Anthropic
 and Cohere have them, too; their clients say so by a header, and get another form."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from msx_core.service_errors import ServiceError
-from msx_frontend.apis.openai.anthropic_list import anthropic_model, is_anthropic, page
-from msx_frontend.apis.openai.cohere_list import cohere_model, cohere_models, is_cohere
+from msx_frontend.apis.openai.anthropic_list import anthropic_model, page
+from msx_frontend.apis.openai.cohere_list import cohere_model, cohere_models
+from msx_frontend.generation.client_forms import is_anthropic, is_cohere
 from msx_frontend.generation.directory import Directory
-from msx_frontend.generation.errors import anthropic_failure, as_json, cohere_failure
 from msx_frontend.models.describe import kserve_ready
 from msx_frontend.models.versions.model_version import ModelVersion
 from msx_net.http.family import Reply
@@ -23,46 +22,29 @@ class ModelList:
 
     async def list(self, request: Request) -> Reply:
         """The models that the key may use."""
-        return _in_form(request, self._list)
-
-    async def show(self, request: Request) -> Reply:
-        return _in_form(request, self._show)
-
-    def _list(self, request: Request) -> Reply:
         directory = self._directory.seen_by(request.call.limited_key)
         versions = directory.language_models()
         models = [*map(_described, versions), *_aliases(versions), *_adapters(versions)]
-        if is_anthropic(request):
+        if is_anthropic(request.call):
             return _json(page(models, request))
-        if is_cohere(request):
+        if is_cohere(request.call):
             return _json(cohere_models(versions, request.query.get("endpoint")))
         return _json({"object": "list", "data": models, "models": directory.names()})
 
-    def _show(self, request: Request) -> Reply:
+    async def show(self, request: Request) -> Reply:
         directory = self._directory.seen_by(request.call.limited_key)
         name = directory.plain(request.names["model"])
         adapters = {one["id"]: one for one in _adapters(directory.language_models())}
-        form = anthropic_model if is_anthropic(request) else dict
+        form = anthropic_model if is_anthropic(request.call) else dict
         if name in adapters:
             return _json(form(adapters[name]))
         version = directory.default(name)
-        if is_anthropic(request):
+        if is_anthropic(request.call):
             return _json(form(_described(version, name)))
-        if is_cohere(request):
+        if is_cohere(request.call):
             return _json(cohere_model(version, name))
         described = _described(version, name) if version in directory.language_models() else {}
         return _json({**described, **kserve_ready(version, name)})
-
-
-def _in_form(request: Request, answer: Callable[[Request], Reply]) -> Reply:
-    """Its errors are in the client's form, too."""
-    try:
-        return answer(request)
-    except ServiceError as error:
-        if not is_anthropic(request) and not is_cohere(request):
-            raise
-        failure = as_json(anthropic_failure(error) if is_anthropic(request) else cohere_failure(error))
-        return Reply(failure.body, failure.status, failure.headers)
 
 
 def _json(value: dict[str, Any]) -> Reply:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from msx_core.service_errors import InvalidKey
+from msx_net.keys import ClientKey
 from msx_sdk.generation import AdapterFiles, Capabilities
 from tests.frontend.generation.speaker import ALL, Speaker
 from tests.loops import run
@@ -118,3 +120,25 @@ def test_wrong_pages_are_refused(query: str) -> None:
 def test_a_model_that_is_not_there_in_anthropic_s_form() -> None:
     reply = listed({"m": ALL}, "/crow", status=404)
     assert reply == {"type": "error", "error": {"type": "not_found_error", "message": reply["error"]["message"]}}
+
+
+FORMS = {
+    "anthropic-version": ("2023-06-01", "type"),
+    "x-fern-sdk-name": ("cohere", "message"),
+    "user-agent": ("OpenAI/Python", "error"),
+}
+
+
+@pytest.mark.parametrize("header", FORMS)
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/m", "/v1/models/org/m", "/openai/v1/models"])
+def test_a_missing_key_is_told_in_the_clients_form(path: str, header: str) -> None:
+    def deny(given: str | None) -> ClientKey:
+        raise InvalidKey("no key")
+
+    async def test() -> None:
+        value, member = FORMS[header]
+        exchange = await Speaker(models=MODELS, check_token=deny).ask(path, method="GET", **{header: value})
+        assert (exchange.status, next(iter(exchange.json))) == (401, member)
+        assert ("request-id" in exchange.headers) == (member == "type")
+
+    run(test())
