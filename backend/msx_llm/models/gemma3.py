@@ -30,30 +30,43 @@ MEMBERS = ConfigMembers(
 
 
 def configure(hub: HubConfig) -> DecoderConfig:
-    check_activation(hub)
     window = WINDOW if hub.sliding_window is UNSET else hub.sliding_window
     pattern = hub.sliding_window_pattern or PATTERN
-    whole, local = ropes(hub)
+    return gemma(
+        hub,
+        ropes(hub),
+        windows_of(hub, window, lambda layer: (layer + 1) % pattern != 0),
+        norm_offset=1.0,
+        attention_scale=(hub.query_pre_attn_scalar or SCALAR) ** -0.5,
+    )
+
+
+def gemma(
+    hub: HubConfig, ropes: tuple[dict[str, Any], dict[str, Any]], windows: tuple[int | None, ...], **own: Any
+) -> DecoderConfig:
+    """The configuration with what all generations since Gemma 3 share: `ropes` of layers that see all and of those
+    with a window, and what is a generation's `own`. Raises HandlerLoadError."""
+    _check_activation(hub)
+    whole, local = ropes
     return neutral(
         hub,
         kv_heads=KV_HEADS,
         head_dim=HEAD_DIM,
         rope=whole,
         local_rope=local,
-        windows=windows_of(hub, window, lambda layer: (layer + 1) % pattern != 0),
+        windows=windows,
         tied=hub.tie_word_embeddings is not False,
         qkv_bias=bool(hub.attention_bias),
         o_bias=bool(hub.attention_bias),
         qk_norm=True,
         norms=NORMS,
-        norm_offset=1.0,
-        attention_scale=(hub.query_pre_attn_scalar or SCALAR) ** -0.5,
         embedding_scale=hub.hidden_size**0.5,
         activation="gelu_tanh",
+        **own,
     )
 
 
-def check_activation(hub: HubConfig) -> None:
+def _check_activation(hub: HubConfig) -> None:
     activation = hub.hidden_activation or ACTIVATION
     if activation != ACTIVATION:
         raise HandlerLoadError(f"{FILE}, hidden_activation: {activation} is not supported; {ACTIVATION} is")

@@ -8,13 +8,12 @@ from msgspec import UNSET
 
 from msx_llm.models.config import DecoderConfig, LayerShape
 from msx_llm.models.experts import ExpertsConfig, check_chosen
-from msx_llm.models.gemma3 import NORMS, check_activation
+from msx_llm.models.gemma3 import HEAD_DIM, KV_HEADS, PATTERN, gemma
 from msx_llm.models.hub import READ, HubConfig, wrong_key
 from msx_llm.models.layer_keys import LAYER_KEYS, LayerOverrides, layer_overrides
 from msx_llm.models.members import IGNORED, NEUTRAL, ConfigMembers
-from msx_llm.models.neutral import neutral, typed_rope, windows_of
+from msx_llm.models.neutral import typed_rope, windows_of
 
-PATTERN, KV_HEADS, HEAD_DIM = 6, 4, 256
 ROPES = {
     "full_attention": {"rope_type": "proportional", "partial_rotary_factor": 0.25, "rope_theta": 1e6},
     "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
@@ -58,26 +57,14 @@ def configure_unified(hub: HubConfig) -> DecoderConfig:
 
 
 def of_gemma(hub: HubConfig, defaults: Defaults) -> DecoderConfig:
-    check_activation(hub)
-    windows, (whole, local) = _windows(hub, defaults), _ropes(hub)
-    given = hub.hidden_size_per_layer_input
-    return neutral(
+    windows, given = _windows(hub, defaults), hub.hidden_size_per_layer_input
+    return gemma(
         hub,
-        kv_heads=KV_HEADS,
-        head_dim=HEAD_DIM,
-        rope=whole,
-        local_rope=local,
-        windows=windows,
+        _ropes(hub),
+        windows,
         shapes=_shapes(hub, windows),
-        tied=hub.tie_word_embeddings is not False,
-        qkv_bias=bool(hub.attention_bias),
-        o_bias=bool(hub.attention_bias),
-        qk_norm=True,
         value_norm=True,
-        norms=NORMS,
         attention_scale=1.0,
-        embedding_scale=hub.hidden_size**0.5,
-        activation="gelu_tanh",
         layer_factors=True,
         layer_inputs=defaults.layer_input if given is None else given,
         layer_vocabulary=hub.vocab_size_per_layer_input,
