@@ -241,7 +241,7 @@ def main() -> None:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--descriptors", type=int, help="the soft limit, where the inherited one is higher")
     options = parser.parse_args()
-    die_with_parent(options.parent)
+    die_with_parent(options.parent)  # before another thread runs, by which a server knows that it is done
     _limit_descriptors(options.descriptors)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     faulthandler.enable()

@@ -135,9 +135,11 @@ class LocalRank:
         self.kill()
 
     def kill(self) -> None:
-        """Stop the worker at once; kill it and all processes of its session after a last look at what they share."""
+        """Stop the worker at once; kill it and all processes of its session after a last look at what they share. A
+        worker that has not begun shares nothing, and does not end with its parent yet: it would stay stopped where this
+        process is killed."""
         if self._exists:
-            self._signal(signal.SIGSTOP)
+            self._signal(signal.SIGSTOP if _has_begun(self.pid) else signal.SIGKILL)
             self._ending()
 
     def _signal(self, number: signal.Signals) -> None:
@@ -216,6 +218,14 @@ class LocalRank:
 def _command(python: str, parent: int, descriptors: int | None) -> list[str]:
     command = [python, "-m", WORKER, "--parent", str(parent)]
     return command if descriptors is None else [*command, f"--descriptors={descriptors}"]
+
+
+def _has_begun(pid: int) -> bool:
+    """Whether a worker ends with its parent: it asks the kernel for that before it starts its second thread."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task")) > 1
+    except OSError:  # not Linux
+        return True
 
 
 def _resident(pid: int) -> int:

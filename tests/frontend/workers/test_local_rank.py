@@ -243,6 +243,25 @@ def test_one_that_is_killed_does_not_stay_stopped(tmp_path: Path, loop: str, how
 
 
 @LOOPS
+def test_one_that_has_not_begun_is_not_stopped_before_it_is_killed(tmp_path: Path, loop: str) -> None:
+    """It would stay so where its frontend is killed as well: it does not end with its parent yet."""
+    (python := tmp_path / "python").write_text("#!/bin/sh\nexec sleep 600\n")
+    python.chmod(0o755)
+
+    async def call() -> None:
+        (launched,) = await LocalLauncher(tmp_path / "run").launch(spec_of(tmp_path, "echo", python=str(python)))
+        launched.kill()
+        ended = os.pidfd_open(launched.pid)
+        try:
+            assert select.select([ended], [], [], 10)[0]  # this loop does nothing more meanwhile
+        finally:
+            os.close(ended)
+            await launched.gone()
+
+    run(call(), loop)
+
+
+@LOOPS
 def test_grandchildren_do_not_outlive_a_worker_that_ends_by_itself(tmp_path: Path, loop: str) -> None:
     async def test(bench: Bench) -> None:
         bench.predict()
