@@ -65,6 +65,8 @@ class ControlThread(threading.Thread):
                 if not self.line.reconnect(self._sock):
                     break
                 self._reader = FrameReader(ToWorkerControl)
+                if self._worker is not None:
+                    self._worker.tell_again()
                 self._listen()
         except Exception:
             log.exception("the control connection broke")

@@ -42,6 +42,11 @@ class PingedWorker:
         samples = known + self._samples()  # before the forms, of which one may be newer than its first sample
         return Pong(sequence, self._replies.progress, seconds, samples, counts, self._forms())
 
+    def tell_again(self) -> None:
+        """Describe all metrics with the next pong: another frontend asks."""
+        if self.metrics is not None:
+            self.metrics.descriptors.tell_again()
+
     def _return(self, segments: SegmentSpace) -> None:
         segments.tick()
         if returned := segments.take_returned(collect=False):

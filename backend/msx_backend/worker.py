@@ -188,8 +188,6 @@ class Worker:
 
     def _connect(self, data: int) -> None:
         """Use the data socket to the next frontend, which hears what the one before it knew."""
-        if self._pinged.metrics is not None:
-            self._pinged.metrics.descriptors.tell_again()
         call = 0 if self._leader is None else self._leader.last_call
         loaded = self._loaded and structs.replace(self._loaded, newest=self._jobs.newest, call=call)
         self._replies.reconnect(data, loaded)

@@ -3,12 +3,14 @@
 from msx_protocol.message import WireMessage
 from msx_protocol.metrics import MetricInfo, MetricSample
 
+BEFORE = 0
+"""Sequence of all pings of a frontend that takes the worker over, until that has told what it has loaded."""
 FIRST = 1
 """Sequence of the first ping of a frontend, which knows none of the worker's gauges."""
 
 
 class Ping(WireMessage, tag=10):
-    """`sequence`: FIRST, and one more with each ping."""
+    """`sequence`: FIRST, and one more with each ping; BEFORE these, BEFORE."""
 
     sequence: int
 

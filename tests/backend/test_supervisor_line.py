@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Iterator
@@ -10,15 +11,18 @@ from typing import Any
 import pytest
 
 from msx_backend.batch_loop import BatchLoop
-from msx_backend.control import CallClock
+from msx_backend.control import CallClock, ControlThread
 from msx_backend.open_requests import OpenRequests
+from msx_backend.pinged import PingedWorker
 from msx_backend.replies import ReplyWriter
 from msx_backend.supervisor_line import SupervisorLine
 from msx_backend.worker_link import WorkerLink
 from msx_core.context import Context
 from msx_core.resolve import resolve_object
-from msx_protocol import Drain, FrameReader, Loaded, Predict, ToFrontend, ToWorker, encode_frame
+from msx_protocol import Drain, FrameReader, Loaded, Ping, Pong, Predict, ToFrontend, ToWorker, encode_frame
+from msx_protocol.heartbeat import BEFORE
 from msx_sdk.context import ModelInfo
+from msx_sdk.metrics import Metrics
 from msx_sdk.runner import Runner
 from tests.backend.harness import request
 from tests.frames import fed
@@ -31,10 +35,10 @@ class Bench:
         self.data, self.theirs = socket.socketpair()
         self.supervisor, self._line = socket.socketpair()
         self.line = SupervisorLine(self._line)
-        self.control, self._other = socket.socketpair()
+        self.control, self.first_control = socket.socketpair()
 
     def close(self) -> None:
-        for sock in (self.data, self.theirs, self.supervisor, self._line, self.control, self._other):
+        for sock in (self.data, self.theirs, self.supervisor, self._line, self.control, self.first_control):
             sock.close()
 
     def next_frontend(self) -> socket.socket:
@@ -101,6 +105,36 @@ def test_what_is_sent_meanwhile_is_dropped(bench: Bench) -> None:
         replies.reconnect(bench.line.next_ends()[0], None)
         replies.send(Loaded(False, 2.0))
         assert [message.seconds for message in received(data)] == [2.0]
+
+
+def pong(control: socket.socket) -> Pong:
+    control.sendall(encode_frame(Ping(BEFORE)))
+    ((found, _),) = fed(FrameReader[Pong](Pong), control.recv(1 << 16))
+    return found
+
+
+def test_the_next_frontend_hears_of_metrics_while_a_call_still_runs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their samples come by the same pongs, before the worker has told again what it has loaded."""
+    ended = list[int]()
+    monkeypatch.setattr(os, "_exit", ended.append)
+    thread = ControlThread(bench.control, OpenRequests(), CallClock())
+    pinged, thread.line = PingedWorker(ReplyWriter(bench.theirs, 1 << 20), None, parallel=False), bench.line
+    pinged.metrics = Metrics("m")
+    pinged.metrics.counter("calls").update(1)
+    thread.attach(pinged)
+    thread.start()
+    with bench.first_control as control:
+        assert [[form.name for form in pong(control).forms] for _ in range(2)] == [["calls"], []]
+    data_end, (control, control_end) = socket.socketpair(), socket.socketpair()
+    with control, control_end, data_end[0], data_end[1]:
+        socket.send_fds(bench.supervisor, [b"\n"], [data_end[1].fileno(), control_end.fileno()])
+        assert [form.name for form in pong(control).forms] == ["calls"]
+        bench.supervisor.close()
+    thread.join()
+    assert ended == [1]
+    os.close(bench.line.next_ends()[0])
 
 
 def test_without_a_supervisor_a_broken_connection_is_an_error(bench: Bench) -> None:

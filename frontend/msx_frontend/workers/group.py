@@ -111,7 +111,7 @@ class WorkerGroup:
             self.ranks.kill()  # the group ended meanwhile: what was started after that must end, too
             return self._ended.result()
         self.state = GroupState.LOADING
-        self._watchdog.started()
+        self._watchdog.started(taken_over=self.ranks.are_taken_over and not self.handover.resumes)
         if not self.handover.resumes:
             self.ranks.load()
         self._ready_when_all_are()  # they may have told while they were connected: those of a frontend before this one

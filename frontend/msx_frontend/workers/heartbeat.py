@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from msx_protocol import Ping, encode_frame
-from msx_protocol.heartbeat import FIRST
+from msx_protocol.heartbeat import BEFORE, FIRST
 
 HEARTBEAT = 1.0
 MISSED_HEARTBEAT = 5.0
@@ -25,18 +25,24 @@ class Heartbeat:
         self._loop = asyncio.get_running_loop()
         self.last_heard = dict.fromkeys(range(ranks), time.monotonic())
         """Moment at which each rank last said something: a `time.monotonic()` instant."""
-        self._next = FIRST
+        self._next = BEFORE
         self._sent = 0.0
         self._tick: asyncio.TimerHandle | None = None
         self._stopped = False
 
-    def start(self) -> None:
+    def start(self, first: int = FIRST) -> None:
+        """Begin, or begin anew, with a ping of this number."""
         now = time.monotonic()
         self.last_heard.update((rank, now) for rank in self.last_heard)
+        self._cancel()
+        self._next = first
         self._beat()
 
     def stop(self) -> None:
         self._stopped = True
+        self._cancel()
+
+    def _cancel(self) -> None:
         if self._tick is not None:
             self._tick.cancel()
 
@@ -48,7 +54,7 @@ class Heartbeat:
     def _beat(self) -> None:
         self._sent = time.monotonic()
         self._ping(encode_frame(Ping(self._next)))
-        self._next += 1
+        self._next += self._next != BEFORE
         self._tick = self._loop.call_later(HEARTBEAT, self._due)
 
     def _due(self) -> None:

@@ -54,6 +54,11 @@ class RankGroup:
             await rank.gone()
 
     @property
+    def are_taken_over(self) -> bool:
+        """A frontend before this one has started them."""
+        return bool(self.leader.release)
+
+    @property
     def all_loaded(self) -> bool:
         return all(rank.loaded for rank in self.ranks)
 

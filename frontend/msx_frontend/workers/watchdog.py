@@ -1,5 +1,6 @@
 """Ends a worker group that does not go on: silent, late, diverging or too large."""
 
+import time
 from collections.abc import Callable
 
 from msx_frontend.workers import group_end, heartbeat
@@ -11,7 +12,9 @@ from msx_frontend.workers.lockstep import Lockstep
 from msx_frontend.workers.memory_watch import MemoryWatch
 from msx_frontend.workers.rank_group import RankGroup
 from msx_frontend.workers.stragglers import Stragglers
+from msx_frontend.workers.taken_over import TakenOverRanks
 from msx_protocol import CallDone, Failed, Pong
+from msx_protocol.heartbeat import BEFORE
 
 
 class Watchdog:
@@ -29,15 +32,21 @@ class Watchdog:
         self._heartbeat = Heartbeat(len(ranks), ranks.ping, self._judge)
         self._memory_watch = MemoryWatch(spec.max_memory, ranks, self._too_much_memory)
         self._withheld: list[Failed] = []
+        self._taken_over: TakenOverRanks | None = None
+        """Until they are ready."""
         self.last_heard = self._heartbeat.last_heard
         """Moment at which each rank last said something: a `time.monotonic()` instant."""
 
-    def started(self) -> None:
-        """The ranks run, and load."""
+    def started(self, *, taken_over: bool) -> None:
+        """The ranks run, and load. `taken_over`: they have done so before this frontend was there."""
         self._memory_watch.start()
+        if taken_over:
+            self._taken_over = TakenOverRanks(len(self._ranks), self._spec.response_timeout, time.monotonic())
+            self._heartbeat.start(BEFORE)
 
     def ready(self) -> None:
         """All ranks are loaded and warm."""
+        self._taken_over = None
         self._lockstep.warming_up = False
         self._heartbeat.start()
 
@@ -71,6 +80,8 @@ class Watchdog:
 
     def ponged(self, rank: int, pong: Pong, now: float) -> None:
         self.last_heard[rank] = now
+        if self._taken_over is not None:
+            self._taken_over.ponged(rank, pong, now)
         self._stragglers.counted(rank, pong.collectives, now)
 
     def _judge(self, now: float) -> None:
@@ -80,6 +91,10 @@ class Watchdog:
         waits for clients that read slowly does not count.
         """
         limit, silent = self._spec.response_timeout, self._heartbeat.silent(now)
+        if self._taken_over is not None:
+            if self._taken_over.is_stuck(now):
+                self._end(group_end.no_response(limit, self._ranks.named(silent)))
+            return
         running = bool(self._runner.busy)
         if running and self._runner.held_up:
             self._runner.progressed = now

@@ -698,6 +698,40 @@ def test_an_idle_worker_that_answers_no_ping(tmp_path: Path, monkeypatch: pytest
     on(spec_of(tmp_path, "echo"), test)
 
 
+class TakesOver(Bench):
+    """Its worker was started by a frontend before this one."""
+
+    stopped = False
+
+    async def launch(self, spec: GroupSpec) -> list[LocalRank]:
+        for rank in await super().launch(spec):
+            rank.release = "1.0"
+            if self.stopped:
+                os.kill(rank.pid, signal.SIGSTOP)
+        return self.launched
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_one_that_is_taken_over_has_as_long_as_a_call_unless_it_loads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+    code = "import threading\nthreading.Event().wait()\n"
+    spec = spec_of(tmp_path, code, response_timeout=0.3, startup_timeout=20.0 if stopped else 1.5)
+
+    async def call() -> group_end.GroupEnd | None:
+        bench = TakesOver(spec, tmp_path)
+        bench.stopped = stopped
+        try:
+            return await bench.group.start()
+        finally:
+            await bench.group.drain(0)
+
+    end = run(call(), "uvloop")
+    assert end is not None
+    assert ("within responseTimeout (0.3 s)" if stopped else "within startupTimeout") in end.reason
+
+
 def test_an_idle_worker_that_answers_pings_lives_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
     monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 2.0)

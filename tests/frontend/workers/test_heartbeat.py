@@ -12,6 +12,7 @@ import pytest
 from msx_frontend.workers import heartbeat as module
 from msx_frontend.workers.heartbeat import Heartbeat
 from msx_protocol import FrameReader, Ping
+from msx_protocol.heartbeat import BEFORE
 from tests.frames import fed
 from tests.loops import run
 
@@ -58,6 +59,19 @@ def test_judges_between_two_pings(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = on(test)
     assert bench.pings == [1, 2, 3]
     assert len(bench.judged) == 2
+
+
+def test_pings_of_ranks_that_are_taken_over_come_before_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the first one the worker tells its gauges, which would come before the model is known to be loaded."""
+    monkeypatch.setattr(module, "HEARTBEAT", 0.01)
+
+    async def test(bench: Bench) -> None:
+        bench.heartbeat.start(BEFORE)
+        await bench.next_beat()
+        bench.heartbeat.start()
+        await bench.next_beat()
+
+    assert on(test).pings == [0, 0, 1, 2]
 
 
 def test_a_verdict_may_stop_it(monkeypatch: pytest.MonkeyPatch) -> None:
