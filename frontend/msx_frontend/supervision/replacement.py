@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 
-from msx_core.module_command import import_command, module_command
+from msx_core.module_command import module_command
 from msx_frontend.supervision.wire import Message
 
 MODULE = "msx_frontend.supervision"
-_PROGRAM = f"{MODULE}.__main__"
-TRIAL = 10.0
-"""Seconds for the imports of another program, which a child tries: from execve(2) on there is no way back."""
+PROGRAM = f"{MODULE}.__main__"
 
 
 class Passed:
@@ -48,8 +44,6 @@ class Replacement:
         self, python: str, state: Message, descriptors: Iterable[int], waiting: int | None, answer: Message
     ) -> OSError:
         """Does not return where it succeeds. The caller has blocked the signals: the next program gets them."""
-        if (failed := _tried(python)) is not None:
-            return failed
         kept = [*descriptors, *([] if waiting is None else [waiting])]
         content = {"state": state, "waiting": waiting, "answer": answer, "descriptors": kept}
         with open(os.memfd_create("msx-supervisor", 0), "w", encoding="utf-8") as file:
@@ -71,26 +65,6 @@ class Replacement:
             os.execv(python, command)  # noqa: S606 - a list of arguments
         except OSError as error:
             return error
-
-
-def _tried(python: str) -> OSError | None:
-    """Why that interpreter cannot run this module; an environment may be half written."""
-    try:
-        done = subprocess.run(
-            import_command(python, _PROGRAM),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=TRIAL,
-        )
-    except OSError as error:
-        return error
-    except subprocess.TimeoutExpired:
-        return OSError(errno.ETIMEDOUT, f"its modules were not imported within {TRIAL:g} s")
-    if not done.returncode:
-        return None
-    why = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-    return OSError(errno.ENOEXEC, why or f"the import of its modules ended with exit code {done.returncode}")
 
 
 def _let_inherit(descriptors: Iterable[int], inherited: bool) -> None:

@@ -15,18 +15,15 @@ from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.handled import ENDING, HANDLED, IGNORABLE
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.orders import Command
+from msx_frontend.supervision.own_program import OwnProgram
 from msx_frontend.supervision.process import reap_others
-from msx_frontend.supervision.program import program
 from msx_frontend.supervision.replacement import Passed, Replacement
 from msx_frontend.supervision.requests import Reply, SupervisorRequests
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.saying import say
-from msx_frontend.supervision.state import SupervisorState, descriptors
+from msx_frontend.supervision.state import SupervisorState
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.upgrade import Upgrade
-from msx_frontend.supervision.wire import STATES, Message, NoRoomError, close_all, receive, send
-
-KEEP = "Keep that environment until the server is stopped, or another upgrade has replaced the supervisor."
+from msx_frontend.supervision.wire import Message, NoRoomError, close_all, receive, send
 
 
 class FrontendSupervisor:
@@ -42,12 +39,11 @@ class FrontendSupervisor:
         grown: bool = False,
     ) -> None:
         """`descriptors`: soft limit that frontends have. `grown`: its process has read more than a supervisor needs."""
-        children, sockets, self.replacement = Children(), KeptSockets(), replacement
-        self._program, self._restarts, self._grown = program(), restarts, grown
-        self._succession = Succession(command, restarts, children, sockets)
-        self._requests = SupervisorRequests(children, sockets, self._succession, self._program, descriptors)
-        self._state = SupervisorState(self._succession, children, sockets, restarts)
-        self._wake = _signals()
+        children, sockets, self.replacement, self._wake = Children(), KeptSockets(), replacement, _signals()
+        self._succession = succession = Succession(command, restarts, children, sockets)
+        self._state = SupervisorState(succession, children, sockets, restarts)
+        self._own = OwnProgram(succession, restarts, self._state, replacement, self._signalled, grown=grown)
+        self._requests = SupervisorRequests(children, sockets, succession, self._own.now, descriptors)
 
     def go_on(self, passed: Passed, refused: str) -> None:
         """Go on with what the program before this one has left; `refused`: why another one has not. Raises StateError
@@ -56,10 +52,10 @@ class FrontendSupervisor:
         passed.taken()
         if refused:
             say(f"the supervisor stays what it was: {refused}")
-        elif passed.state.get("program") != [*self._program]:
-            say(f"the supervisor is {self._name} now")
+        elif passed.state.get("program") != [*self._own.now]:
+            say(f"the supervisor is {self._own.name} now")
         if passed.waiting is not None:
-            answer = {**passed.answer, "notice": self._stays(refused) if refused else ""}
+            answer = {**passed.answer, "notice": self._own.stays(refused) if refused else ""}
             Command(socket.socket(fileno=passed.waiting)).answer(answer)
 
     def run(self, first: FrontendProcess | None = None) -> int:
@@ -74,6 +70,7 @@ class FrontendSupervisor:
                 pass
             return code
         finally:
+            self._own.close()
             self._succession.close()
 
     def _turn(self) -> int | None:
@@ -91,75 +88,21 @@ class FrontendSupervisor:
                 self._begin_upgrade(*ordered)
         if self._wake in ready:
             for number in os.read(self._wake, 1024):
-                self._signalled(signal.Signals(number))
+                self._handle(signal.Signals(number))
         succession.look_at_ends()
-        reap_others(succession.pids())
-        if (code := succession.due()) is None and (succession.succeeded is not None or self._may_shrink):
-            self._replace()
+        reap_others(succession.pids() | self._own.pids)
+        if (code := succession.due()) is None:
+            self._own.turn()
         return code
+
+    def _signalled(self) -> bool:
+        """Signals have come that are not handled yet."""
+        return bool(_ready([self._wake], 0))
 
     def _seconds_left(self) -> float | None:
         """Until something is due."""
-        due = (self._succession.seconds_left(), self._restarts.seconds_to_proof if self._grown else None)
+        due = (self._succession.seconds_left(), self._own.seconds_left)
         return min((one for one in due if one is not None), default=None)
-
-    # -- the program of this process --
-
-    @property
-    def _may_shrink(self) -> bool:
-        """Nothing is under way, and the start is over: until then, another interpreter would only delay it."""
-        succession = self._succession
-        waits = succession.orders is not None and succession.orders.seconds_left is not None
-        return self._grown and self._restarts.is_proven and not waits and not succession.refusal()
-
-    def _replace(self) -> None:
-        """The frontend of an upgrade serves: this process becomes its program, too. Without an upgrade it becomes the
-        small program that it is."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-        try:
-            if _ready([self._wake], 0):
-                return  # that is done first
-            if (upgrade := self._succession.succeeded) is not None:
-                notice = self._become(upgrade)
-                self._succession.succeeded = None
-                upgrade.succeeded(notice)
-            else:
-                say(f"the supervisor stays as large as it is: {self._shrink()}")
-        finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-
-    def _shrink(self) -> str:
-        """Returns why it cannot. It tries once."""
-        self._grown = False
-        try:
-            same = program() == self._program
-        except OSError as error:
-            return str(error)
-        return self._run(self._program.python, None, {}) if same else "its installation was overwritten"
-
-    def _become(self, upgrade: Upgrade) -> str:
-        """Returns why it stays what it is; "" where there is nothing to change."""
-        succession, new = self._succession, upgrade.frontend.program
-        if new is None or succession.stopping or (new == self._program and not self._grown):
-            return ""
-        if STATES[-1] not in upgrade.frontend.states:
-            return self._stays(f"release {new.version} does not go on with its state")
-        if succession.orders is not None:
-            succession.orders.refuse_all("Another upgrade is under way.")
-        reason = self._run(upgrade.python, upgrade.waiting, {"pid": upgrade.frontend.pid})
-        return self._stays(f"{upgrade.python} cannot be run: {reason}")
-
-    def _stays(self, reason: str) -> str:
-        return f"The supervisor stays {self._name}: {reason}. {KEEP}"
-
-    def _run(self, python: str, waiting: int | None, answer: Message) -> str:
-        """Does not return where it succeeds; else the reason."""
-        try:
-            state = {**self._state.describe(), "program": [*self._program]}
-            error = self.replacement.become(python, state, descriptors(state), waiting, answer)
-            return error.strerror or str(error)
-        except Exception as unexpected:  # a bug: nothing has changed, and all workers would end with this process
-            return repr(unexpected)
 
     def _answer(self, frontend: FrontendProcess) -> None:
         """A connection is closed when its frontend ends. A frontend that asks what cannot be is ended."""
@@ -181,17 +124,13 @@ class FrontendSupervisor:
             return self._requests.refuse(no_room())
         return self._requests.answer(frontend, *request)
 
-    def _signalled(self, number: signal.Signals) -> None:
+    def _handle(self, number: signal.Signals) -> None:
         if number is signal.SIGUSR2:
             self._begin_upgrade(None, {})
         elif number is signal.SIGTSTP:
             self._succession.pause()
         elif number in ENDING:
             self._succession.end(number)
-
-    @property
-    def _name(self) -> str:
-        return f"that of release {self._program.version} ({self._program.python})"
 
     def _begin_upgrade(self, command: Command | None, order: Message) -> None:
         python = order.get("python")

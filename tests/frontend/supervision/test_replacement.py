@@ -10,12 +10,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from msx_frontend.supervision import __main__ as main_module
-from msx_frontend.supervision import replacement
 from msx_frontend.supervision import state as module
 from msx_frontend.supervision.children import Child, Children
 from msx_frontend.supervision.fork import FORK_FIRST
@@ -31,8 +30,7 @@ from msx_frontend.supervision.replacement import Replacement
 from msx_frontend.supervision.restarts import Restarts
 from msx_frontend.supervision.state import StateError, SupervisorState, descriptors
 from msx_frontend.supervision.succession import Succession
-from msx_frontend.supervision.supervisor import KEEP, FrontendSupervisor
-from msx_frontend.supervision.wire import STATES, Message, close_all, receive
+from msx_frontend.supervision.wire import Message, close_all
 from tests.descriptors import open_descriptors
 
 
@@ -158,32 +156,6 @@ def test_a_program_that_cannot_be_run_changes_nothing(tmp_path: Path) -> None:
     os.close(waiting)
 
 
-@pytest.mark.parametrize(
-    ("program", "reason"),
-    [
-        ('PYTHONPATH="$0.d" exec {python} "$@"', "No module named 'msx_frontend.supervision.__main__'"),
-        ("exit 3", "the import of its modules ended with exit code 3"),
-        ("exec sleep 600", "its modules were not imported within 0.3 s"),
-    ],
-)
-def test_a_program_that_is_half_written_changes_nothing(
-    program: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A child tries the imports: what fails after execve ends the server with all its workers."""
-    monkeypatch.setattr(replacement, "TRIAL", 0.3 if "sleep" in program else 60.0)
-    half = tmp_path / "python.d" / "msx_frontend" / "supervision"
-    half.mkdir(parents=True)
-    for folder in (half, half.parent):
-        (folder / "__init__.py").touch()
-    (python := tmp_path / "python").write_text(f"#!/bin/sh\n{program.format(python=sys.executable)}\n")
-    python.chmod(0o755)
-    kept = os.memfd_create("kept")
-    error = Replacement([]).become(str(python), {}, [kept], None, {})
-    assert reason in (error.strerror or "")
-    assert not os.get_inheritable(kept)
-    os.close(kept)
-
-
 def test_a_state_that_cannot_be_told_changes_nothing() -> None:
     kept = os.memfd_create("kept")
     before = open_descriptors()
@@ -218,43 +190,6 @@ def test_the_next_program_has_number_state_and_descriptors() -> None:
         "inherited": [],
         "arguments": [f"--before={sys.executable}", "--", "end"],
     }
-
-
-class Stays(Replacement):
-    def become(self, *given: object) -> OSError:
-        return OSError(2, "No such file or directory")
-
-
-class Ordered(FrontendSupervisor):
-    """A supervisor whose upgrade has succeeded, while another command gives its order."""
-
-    def __init__(self) -> None:
-        parts = Parts()
-        self._succession, self._state, self.replacement = parts.succession, parts.state, Stays([])
-        self._program, self._grown = program(), False
-        listening = socket.socket(socket.AF_UNIX)
-        listening.bind("")
-        listening.listen()
-        self._succession.orders = Orders(listening)
-        self.command = socket.socket(socket.AF_UNIX)
-        self.command.settimeout(60)
-        self.command.connect(listening.getsockname())
-        self._succession.orders.readable(listening)
-
-    def become(self) -> str:
-        frontend: Any = SimpleNamespace(pid=1, program=program()._replace(version="next"), states=STATES)
-        upgrade: Any = SimpleNamespace(frontend=frontend, python="/next/python", waiting=None)
-        return self._become(upgrade)
-
-
-def test_a_command_that_gives_its_order_meanwhile_is_refused() -> None:
-    """Else it would only find that its connection has ended."""
-    one = Ordered()
-    assert f": /next/python cannot be run: No such file or directory. {KEEP}" in one.become()
-    assert receive(one.command)[0] == {"refused": "Another upgrade is under way."}
-    one.command.close()
-    assert one._succession.orders is not None
-    one._succession.orders.close()
 
 
 FORKS = """
@@ -357,39 +292,6 @@ def test_a_command_that_waits_for_the_server_waits_for_its_frontend_alone() -> N
     assert (done.returncode, done.stderr) == (5, "")
 
 
-class Grown(FrontendSupervisor):
-    """A supervisor that has read more than it needs, when its first frontend has answered for a while."""
-
-    def __init__(self, wake: int) -> None:
-        parts, self._wake, self._grown = Parts(), wake, True
-        self._succession, self._state, self.replacement = parts.succession, parts.state, Stays([])
-        self._succession.frontend = FrontendProcess(InheritedProcess(1), socket.socket())
-        self._succession.frontend.started = True
-        self._restarts = Restarts(60.0, iter((0.0, 100.0, 200.0)).__next__)
-        self._restarts.started()
-        self._program = program()
-        self.tried = 0
-
-    def _run(self, *given: Any) -> str:
-        self.tried += 1
-        return super()._run(*given)
-
-    def turn_twice(self) -> int:
-        """How often it has tried to shrink."""
-        for _ in range(2):
-            if self._may_shrink:
-                self._replace()
-        return self.tried
-
-
-@pytest.mark.parametrize("is_grown", [False, True])
-def test_an_upgrade_of_the_same_program_gives_back_what_the_start_needed(grown: Grown, is_grown: bool) -> None:
-    grown._grown = is_grown
-    frontend: Any = SimpleNamespace(pid=1, program=program(), states=STATES)
-    grown._become(cast(Any, SimpleNamespace(frontend=frontend, python=sys.executable, waiting=None)))
-    assert grown.tried == is_grown
-
-
 def test_options_of_another_release_are_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     """The program before this one gives them, and is gone when they are read."""
     made: list[Any] = []
@@ -402,36 +304,3 @@ def test_options_of_another_release_are_ignored(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys, "argv", ["", "--later=1", "--descriptors=9", "--", "msx-serve", "--start"])
     assert main_module.main() == 3
     assert made == [(["--start"], 9)]
-
-
-@pytest.fixture
-def grown() -> Iterator[Grown]:
-    read, write = os.pipe()
-    one = Grown(read)
-    yield one
-    close_all([read, write])
-    for frontend in one._succession.all():
-        frontend.close()
-
-
-def test_a_supervisor_shrinks_once_when_the_start_is_over(grown: Grown, capfd: pytest.CaptureFixture[str]) -> None:
-    assert grown.turn_twice() == 1
-    assert "the supervisor stays as large as it is: No such file or directory" in capfd.readouterr().err
-
-
-def test_a_small_supervisor_stays_what_it_is(grown: Grown) -> None:
-    grown._grown = False
-    assert grown.turn_twice() == 0
-
-
-def test_a_supervisor_does_not_shrink_while_something_is_under_way(grown: Grown) -> None:
-    grown._succession.stopping = True
-    assert grown.turn_twice() == 0
-
-
-def test_a_supervisor_does_not_become_what_was_installed_meanwhile(
-    grown: Grown, capfd: pytest.CaptureFixture[str]
-) -> None:
-    grown._program = grown._program._replace(stamp=1)
-    assert grown.turn_twice() == 0
-    assert "its installation was overwritten" in capfd.readouterr().err
