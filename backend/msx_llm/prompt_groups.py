@@ -9,10 +9,12 @@ from msx_llm.sequence import TokenSequence
 
 class PromptGroups:
     """A group is padded to one of `texts` prompts, all of one bucket: at most `most` tokens. `texts` is empty where the
-    runner takes one prompt a step."""
+    runner takes one prompt a step. All their positions, those of the cache too, are in the first of the `contexts` that
+    holds the bucket: graphs of groups have that one."""
 
-    def __init__(self, texts: Sequence[int], pace: PrefillPace, most: int, block: int) -> None:
-        self._texts, self._pace, self._most, self._block = texts, pace, most, block
+    def __init__(self, texts: Sequence[int], contexts: Sequence[int], pace: PrefillPace, most: int, block: int) -> None:
+        self._texts, self._contexts, self._pace = texts, contexts, pace
+        self._most, self._block = most, block
 
     def cost(self, count: int, tokens: int) -> int:
         """Tokens of a step of so many prompts, the longest of which has `tokens`, including padding."""
@@ -23,10 +25,11 @@ class PromptGroups:
         """The first prompt, and those that are computed in the same step. `filling`: in the order of their turns;
         `room`: the most tokens of the step."""
         first = filling[0]
-        if first.scored:
+        if first.scored or not self._reaches(first):
             return [first]
         size = self._pace.cost(first.left)
-        fitting = [one for one in filling if _like(one, first) and self._pace.cost(one.left) == size]
+        like = (one for one in filling if _like(one, first) and self._reaches(one))
+        fitting = [one for one in like if self._pace.cost(one.left) == size]
         return fitting[: self._count(len(fitting), first.left, room)]
 
     def takes(self, filling: Sequence[TokenSequence], sequence: TokenSequence) -> bool:
@@ -35,8 +38,13 @@ class PromptGroups:
         lengths = [*(one.left for one in filling), len(sequence.tokens)]
         if not self._fits(len(lengths), max(lengths), self._most):
             return False
-        likes = not sequence.scored and all(_like(one, sequence) for one in filling)
+        likes = not sequence.scored and all(_like(one, sequence) and self._reaches(one) for one in filling)
         return likes and not any(self._is_ahead(one, sequence) for one in filling)
+
+    def _reaches(self, one: TokenSequence) -> bool:
+        """The graph of a group with this prompt attends to all its positions."""
+        place = min(bisect_left(self._contexts, self._pace.cost(one.left)), len(self._contexts) - 1)
+        return len(one.tokens) <= self._contexts[place]
 
     def _is_ahead(self, one: TokenSequence, sequence: TokenSequence) -> bool:
         """`one` computes the beginning of the other text."""

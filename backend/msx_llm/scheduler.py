@@ -70,7 +70,7 @@ class Scheduler:
         self._slots, self._chunk = limits.slots, min(limits.batch_prefill, limits.prefill_buckets[-1])
         self.pace = PrefillPace(limits.prefill_buckets, self._chunk)
         sizes = tuple(size for size in limits.slot_buckets if size > 1) if groups and lanes == 1 else ()
-        self._groups = PromptGroups(sizes, self.pace, self._chunk, limits.block)
+        self._groups = PromptGroups(sizes, limits.context_buckets, self.pace, self._chunk, limits.block)
         self._spent = self._turns = self._entered = self.preempted = 0
         self.waiting = WaitingTexts()
         self.running: list[TokenSequence] = []

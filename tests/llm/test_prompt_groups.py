@@ -13,11 +13,11 @@ from msx_llm.sequence import TokenSequence
 from msx_llm.step import Decode, Prefill, Prefills
 from tests.llm.test_scheduler import Stage, kinds
 
-MOST, BLOCK = 512, 4
+MOST, BLOCK, CONTEXTS = 512, 4, (256, 1024)
 
 
 def groups(texts: tuple[int, ...] = (2, 4, 16)) -> PromptGroups:
-    return PromptGroups(texts, PrefillPace((32, 128), MOST), MOST, BLOCK)
+    return PromptGroups(texts, CONTEXTS, PrefillPace((32, 128), MOST), MOST, BLOCK)
 
 
 def prompt(length: int, first: int = 0, scored: bool = False) -> TokenSequence:
@@ -49,6 +49,22 @@ def test_as_many_as_cost_less_together(lengths: tuple[int, ...], together: int) 
 def test_those_of_other_sizes_wait() -> None:
     filling = prompts(20, 100, 30)
     assert groups().chosen(filling, MOST) == [filling[0], filling[2]]
+
+
+def behind(cached: int, left: int, first: int) -> TokenSequence:
+    """A prompt whose beginning is in the cache."""
+    found = prompt(cached + left, first)
+    found.computed = cached
+    return found
+
+
+def test_short_ends_of_long_prompts_have_steps_of_their_own() -> None:
+    """Graphs of groups attend to the first positions only, and the whole group would be computed one by one."""
+    filling = [prompt(20, 1), behind(300, 20, 2), prompt(20, 3), behind(200, 20, 4)]
+    assert groups().chosen(filling, MOST) == [filling[0], filling[2], filling[3]]
+    assert groups().chosen(filling[1:], MOST) == [filling[1]]
+    assert not groups().takes(filling[:2], prompt(20, 5))
+    assert groups().takes(filling[::2], prompt(20, 5))
 
 
 def test_no_more_than_there_is_room_for() -> None:
