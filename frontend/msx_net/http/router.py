@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import unquote
 
-from msx_net.http.family import Family, JobRoute, Route
+from msx_net.http.family import Family, Route
 from msx_net.http.head import Head
+from msx_net.http.route_tree import RouteNode, ServedRoute
 from msx_net.keys import Kind
 from msx_net.model_names import ModelNames
 
@@ -41,42 +42,6 @@ Further = Callable[[str, str], Match | None]
 """Given a method and a path."""
 
 
-class ServedRoute(NamedTuple):
-    """A route of a listener. `kinds` are the kinds of keys of which one opens it; none where it is public."""
-
-    family: Family
-    route: Route
-    names: tuple[str, ...]
-    kinds: tuple[Kind, ...]
-
-    @property
-    def runs_job(self) -> bool:
-        return isinstance(self.route.answer, JobRoute)
-
-    def has(self, values: Sequence[str]) -> bool:
-        """Whether it exists, for a path with these values of its names. Raises what `when` and `whose` raise."""
-        route = self.route
-        if route.when is not None and not route.when():
-            return False
-        return route.whose is None or route.whose(dict(zip(self.names, values, strict=True)))
-
-
-class _Node:
-    """A place in the tree of segments."""
-
-    __slots__ = ("beginnings", "literals", "name", "pairs", "rest", "served")
-
-    def __init__(self) -> None:
-        self.literals: dict[str, _Node] = {}
-        self.beginnings: dict[str, _Node] = {}
-        """Children for segments that begin with a name, by the text behind the name."""
-        self.pairs: dict[str, _Node] = {}
-        """Children for segments of two names, by the text between them."""
-        self.name: _Node | None = None
-        self.rest: _Node | None = None
-        self.served: list[ServedRoute] = []
-
-
 class Router:
     """The routes of one listener. More literal templates win over less literal ones, earlier families over later."""
 
@@ -95,7 +60,7 @@ class Router:
         """
         self.families = tuple(families)
         self._further, self.names = further, names or ModelNames()
-        self._root, self.default, self._unknown = _Node(), default, unknown
+        self._root, self.default, self._unknown = RouteNode(), default, unknown
         self._owners: dict[str, Family] = {}
         for family in self.families:
             for segment in family.owns:
@@ -147,27 +112,24 @@ class Router:
         return None if owner is None or segments[0] in owner.lends else ()
 
     def places(self) -> Iterator[Sequence[ServedRoute]]:
-        """The routes of each path; more literal paths come first."""
-        return _places(self._root)
+        """See `RouteNode.places`."""
+        return self._root.places()
 
     def first_segments(self) -> set[str]:
         """First segments that the families use or own."""
         return {*self._root.literals, *self._owners} - {""}
 
-    def _nodes(self, segments: list[str], *, owned: bool) -> Iterator[tuple[_Node, tuple[str, ...]]]:
+    def _nodes(self, segments: list[str], *, owned: bool) -> Iterator[tuple[RouteNode, tuple[str, ...]]]:
         """All nodes that match, the most literal one first."""
         if not owned:
-            return _walk(self._root, segments, 0, ())
+            return self._root.walk(segments)
         node = self._root.literals.get(segments[0])
-        return iter(()) if node is None else _walk(node, segments, 1, ())
+        return iter(()) if node is None else node.walk(segments, 1)
 
     def _add(self, family: Family, route: Route) -> None:
         if not route.path.startswith("/"):
             raise ValueError(f"The path {route.path!r} of {family.name} does not begin with a slash.")
-        node, names = self._root, tuple[str, ...]()
-        for segment in route.path[1:].split("/"):
-            node, own = _child(node, segment)
-            names += own
+        node, names = self._root.place(route.path)
         kinds: tuple[Kind, ...] = () if route.key is None else (route.key,)
         for number, other in enumerate(node.served):
             if other.route.method == route.method and other.route.when is None:
@@ -179,54 +141,6 @@ class Router:
 
 def has_encoded_slash(raw_path: bytes) -> bool:
     return b"%2F" in raw_path or b"%2f" in raw_path
-
-
-def _child(node: _Node, segment: str) -> tuple[_Node, tuple[str, ...]]:
-    """The node of a template's next segment, and the names in it."""
-    if not segment.startswith("{"):
-        return node.literals.setdefault(segment, _Node()), ()
-    name, _, behind = segment[1:].partition("}")
-    if name.endswith(":path"):
-        node.rest = node.rest or _Node()
-        return node.rest, (name.removesuffix(":path"),)
-    if behind.endswith("}"):
-        between, _, second = behind[:-1].partition("{")
-        return node.pairs.setdefault(between, _Node()), (name, second)
-    if behind:
-        return node.beginnings.setdefault(behind, _Node()), (name,)
-    node.name = node.name or _Node()
-    return node.name, (name,)
-
-
-def _walk(
-    node: _Node, segments: list[str], at: int, values: tuple[str, ...]
-) -> Iterator[tuple[_Node, tuple[str, ...]]]:
-    if at == len(segments):
-        yield node, values
-        return
-    segment = segments[at]
-    if (literal := node.literals.get(segment)) is not None:
-        yield from _walk(literal, segments, at + 1, values)
-    for behind, child in node.beginnings.items():
-        if segment.endswith(behind) and len(segment) > len(behind):
-            yield from _walk(child, segments, at + 1, (*values, segment[: -len(behind)]))
-    for between, child in node.pairs.items():
-        first, found, second = segment.partition(between)
-        if found and first and second:
-            yield from _walk(child, segments, at + 1, (*values, first, second))
-    if node.name is not None and segment:
-        yield from _walk(node.name, segments, at + 1, (*values, segment))
-    if node.rest is not None:
-        yield node.rest, (*values, "/".join(segments[at:]))
-
-
-def _places(node: _Node) -> Iterator[Sequence[ServedRoute]]:
-    if node.served:
-        yield node.served
-    below = [*node.literals.values(), *node.beginnings.values(), *node.pairs.values(), node.name, node.rest]
-    for child in below:
-        if child is not None:
-            yield from _places(child)
 
 
 def _of_method(served: list[ServedRoute], method: str) -> ServedRoute | None:

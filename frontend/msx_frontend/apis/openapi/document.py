@@ -6,7 +6,8 @@ from msx_frontend import __version__
 from msx_frontend.apis.openapi.operations import METHODS, operation, path_of
 from msx_frontend.apis.openapi.schemas import Components, Schema
 from msx_frontend.keys.key import KINDS
-from msx_net.http.router import Router, ServedRoute
+from msx_net.http.route_tree import ServedRoute
+from msx_net.http.router import Router
 
 OPENAPI = "3.1.0"
 _TEXT = "MSX serves models of MindSpore, on Ascend NPUs and on CPUs."

@@ -6,7 +6,7 @@ from msx_core.priorities import HEADER, NAMES
 from msx_frontend.apis.openapi.schemas import EVENTS_TYPE, LINES_TYPE, Components, Schema, prefix_of
 from msx_frontend.models.schemas.body import ANY_CONTENT, JSON_TYPE
 from msx_net.http.family import JobRoute, Route
-from msx_net.http.router import ServedRoute
+from msx_net.http.route_tree import ServedRoute
 
 METHODS = frozenset({"GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"})
 """Methods that OpenAPI knows."""
