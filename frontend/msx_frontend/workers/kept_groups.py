@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 import socket
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import msgspec
-from msgspec.structs import fields
-
-from msx_frontend.devices import kept_leases
 from msx_frontend.devices.kept_leases import KeptLease
 from msx_frontend.supervision.client import SupervisorClient
-from msx_frontend.supervision.program import Program, is_overwritten, program
+from msx_frontend.supervision.program import Program
 from msx_frontend.supervision.wire import Message
+from msx_frontend.workers.group_note import Note, groups_at, is_held, is_same
 from msx_frontend.workers.handed_group import Handing, received
 from msx_frontend.workers.handover_line import BEGUN, COUNTS, END, TAKE, HandoverLine, LineEnded, LineMessage
 from msx_frontend.workers.launcher import GroupSpec
@@ -29,44 +23,13 @@ from msx_frontend.workers.local_rank import LocalRank
 from msx_frontend.workers.local_streams import PipeStream, SocketStream, segment_pair, socket_pair
 from msx_frontend.workers.segments.allowance import SegmentAllowance, SegmentLimits, SegmentSocket
 from msx_frontend.workers.worker_process import SupervisedProcess
-from msx_protocol import PROTOCOL_VERSION, Load
 
 log = logging.getLogger("msx.workers")
 
-Note = dict[str, Any]
 Counted = Callable[[list[dict[str, Any]]], None]
 
 COUNTS_LIMIT = 5.0
 """Seconds to wait for an answer of the frontend before this one about its counts."""
-
-
-def fingerprint(spec: GroupSpec) -> str:
-    """Equal for two specifications whose groups load the same in the same environment. The server's version does not
-    count, nor its own interpreter, in which workers go on."""
-    python = "" if spec.python == sys.executable else spec.python
-    shared = [] if spec.segments is None else [spec.segments]
-    ranks = [[_given(rank.load), sorted(rank.env.items()), rank.confinement] for rank in spec.ranks]
-    return hashlib.sha256(msgspec.msgpack.encode([PROTOCOL_VERSION, python, ranks, *shared], enc_hook=repr)).hexdigest()
-
-
-def _given(load: Load) -> dict[str, Any]:
-    """Members that are not the usual ones: a later release has more of them."""
-    found = {one.name: (getattr(load, one.name), one.default) for one in fields(load)}
-    return {name: value for name, (value, usual) in found.items() if name != "server_version" and value != usual}
-
-
-def note_of(spec: GroupSpec, rank: int, work_dir: Path, segments: SegmentSocket | None = None) -> dict[str, Any]:
-    """Note by which the next frontend finds this rank; `segments`: shared memory of a stage's."""
-    note = {
-        "group": spec.name,
-        "rank": rank,
-        "fingerprint": fingerprint(spec),
-        "program": list(program()),
-        "work_dir": str(work_dir),
-    }
-    if segments is not None:
-        note["segments"] = [segments.owner, *segments.limits]
-    return note if spec.lease is None else {**note, "lease": kept_leases.note_of(spec.lease)}
 
 
 class KeptGroups:
@@ -142,15 +105,15 @@ class KeptGroups:
 
     def fits(self, spec: GroupSpec) -> bool:
         """A group waits at this place that is what would be started."""
-        return any(self._is_same(spec, group) for group in self._groups_at(spec.name))
+        return any(is_same(spec, group) for group in groups_at(self._waiting, spec.name))
 
     async def take(self, spec: GroupSpec) -> list[LocalRank]:
         """The ranks of the group that waits at this place, or that the frontend before this one has, if they are what
         would be started; none otherwise: then it has ended, or ends. Where one was replacing another one, there are
         two: the first that fits goes on."""
-        found = self._groups_at(name := spec.name)
+        found = groups_at(self._waiting, name := spec.name)
         self._waiting = [note for note in self._waiting if note["group"] != name]
-        fitting = [group for group in found if self._is_same(spec, group)]
+        fitting = [group for group in found if is_same(spec, group)]
         ranks: list[LocalRank] = []
         for group in fitting:
             if (taken := await self._taken(spec, group)) is None:
@@ -166,19 +129,11 @@ class KeptGroups:
             await self._end(spec, group, makes_room=not ranks)
         return ranks
 
-    def _groups_at(self, name: list[Any]) -> list[list[Note]]:
-        """Notes of each group, by rank, in the order of their starts."""
-        found: dict[str, list[Note]] = {}
-        for note in self._waiting:
-            if note["group"] == name:
-                found.setdefault(note["work_dir"].rpartition("-r")[0], []).append(note)
-        return [sorted(notes, key=itemgetter("rank")) for notes in found.values()]
-
     async def _taken(self, spec: GroupSpec, found: Sequence[Note]) -> list[LocalRank] | None:
         """Empty where one of them has ended meanwhile; the others end then. None where it stays in the frontend before
         this one."""
         try:
-            handing = await self._handed(spec, found) if _is_held(found) else None
+            handing = await self._handed(spec, found) if is_held(found) else None
         except _Stays as stays:
             log.info("worker %d starts anew: %s", spec.worker, stays)
             return None
@@ -198,17 +153,10 @@ class KeptGroups:
     def _lose(self, spec: GroupSpec) -> None:
         self._lost.add((spec.load.model_name, spec.load.model_version))
 
-    @staticmethod
-    def _is_same(spec: GroupSpec, found: Sequence[Note]) -> bool:
-        wanted = [(rank, fingerprint(spec)) for rank in range(len(spec.ranks))]
-        overwritten = any(is_overwritten(Program(*note["program"]), program()) for note in found)
-        lasts = all(note.get("lasts", True) for note in found)
-        return lasts and [(note["rank"], note["fingerprint"]) for note in found] == wanted and not overwritten
-
     async def _end(self, spec: GroupSpec, found: Sequence[Note], *, makes_room: bool) -> None:
         """Requests of one that is held end in the frontend before this one. What has devices for itself is waited for
         where it `makes_room`."""
-        if not _is_held(found):
+        if not is_held(found):
             return await end_all(self._adopted(spec, found, None))
         ended = asyncio.create_task(self._ask(END, spec, found), name="end-kept-group")
         self._endings.add(ended)
@@ -280,10 +228,6 @@ class KeptGroups:
 
 class _Stays(Exception):
     """A group does not go over; the message is a sentence without its full stop."""
-
-
-def _is_held(found: Sequence[Note]) -> bool:
-    return any(note["held"] for note in found)
 
 
 async def end_all(ranks: Sequence[LocalRank]) -> None:

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from msx_frontend.workers.kept_groups import KeptGroups, end_all, note_of
+from msx_frontend.workers.group_note import note_of
+from msx_frontend.workers.kept_groups import KeptGroups, end_all
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, no_note, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance

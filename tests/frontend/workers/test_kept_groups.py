@@ -17,9 +17,10 @@ from msx_frontend.supervision.client import Turn
 from msx_frontend.supervision.wire import Message, receive, send
 from msx_frontend.workers import kept_groups
 from msx_frontend.workers.given_groups import GivenGroups
+from msx_frontend.workers.group_note import note_of
 from msx_frontend.workers.group_state import GroupState
 from msx_frontend.workers.handover_line import COUNTS, END, TAKE, HandoverLine, LineMessage
-from msx_frontend.workers.kept_groups import KeptGroups, note_of
+from msx_frontend.workers.kept_groups import KeptGroups
 from msx_frontend.workers.launcher import GroupSpec
 from msx_frontend.workers.segments.allowance import SegmentLimits
 from tests.frontend.workers.fake_launcher import spec_of
