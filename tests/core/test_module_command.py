@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 OTHERS = {
     "backend/msx_llm/text/text_process.py": "the folder is the worker's own",
     "compat/msx_mindspore_serving/servables/function_pool.py": "the folder is the worker's own",
-    "frontend/msx_frontend/workers/local_rank.py": "the folder is made for the worker",
+    "frontend/msx_frontend/workers/rank_start.py": "the folder is made for the worker",
     "frontend/msx_ray/driver/holder.py": "it is sent to nodes by value, and its folder is /",
 }
 """Modules that run others by `-m`, and why they may."""

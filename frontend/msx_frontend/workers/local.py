@@ -13,7 +13,8 @@ from pathlib import Path
 from msx_frontend.workers.group_note import note_of
 from msx_frontend.workers.kept_groups import KeptGroups, end_all
 from msx_frontend.workers.launcher import GroupSpec
-from msx_frontend.workers.local_rank import LocalRank, ProcessSpec, no_note, start_rank
+from msx_frontend.workers.local_rank import LocalRank
+from msx_frontend.workers.rank_start import ProcessSpec, no_note, start_rank
 from msx_frontend.workers.segments.allowance import SegmentAllowance
 from msx_frontend.workers.worker_process import OWN_PROCESSES, ProcessStarter
 
