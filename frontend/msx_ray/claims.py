@@ -1,19 +1,19 @@
-"""The resources of worker groups in a cluster, in the words of this machine's (`resources.supply`)."""
+"""The claim of a worker group in a cluster: its place, and how it gets another one."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 from msx_core.config import ModelConfig
 from msx_frontend.plugins.accelerators import Device, accelerator_of
-from msx_frontend.plugins.launchers import ClaimState, Figure, Lease, Shortage, Sibling, UnhealthyDevice
-from msx_ray.bundles import bundles_of, device_of, kind_of
+from msx_frontend.plugins.launchers import ClaimState, Figure, Lease, Shortage
+from msx_ray.bundles import bundles_of
 from msx_ray.cluster import Cluster
 from msx_ray.placements import placement_of
-from msx_ray.reservation import CPU, Bundles, Reservation
+from msx_ray.reservation import Bundles, Reservation
 from msx_ray.room import missing_room
 
 log = logging.getLogger("msx.cluster")
@@ -23,94 +23,6 @@ PAUSE = 5.0
 
 SETTLED = 30.0
 """Seconds after which a group is believed to have run in its place."""
-
-
-class ClusterResources:
-    """Ray decides who gets what, and in which order. `claims` are those of groups that run or wait."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.claims: list[ClusterClaim] = []
-        cluster.attach(self)
-
-    def of(self, model_key: str, config: ModelConfig) -> VersionInCluster:
-        return VersionInCluster(self, model_key, config)
-
-    def claim(self, model_key: str, config: ModelConfig) -> ClusterClaim:
-        claim = ClusterClaim(self.cluster, model_key, config, self._released)
-        self.claims.append(claim)
-        return claim
-
-    def _released(self, claim: ClusterClaim) -> None:
-        if claim in self.claims:
-            self.claims.remove(claim)
-
-    def figures(self) -> Iterator[Figure]:
-        """The gauges of the cluster."""
-        nodes = [node for node in self.cluster.nodes if node.alive]
-        yield "msx_cluster_up", (), float(not self.cluster.problem)
-        yield "msx_cluster_nodes", (), float(len(nodes))
-        device = kind_of(nodes)
-        yield "msx_cluster_devices", (), _devices(device, (node.resources for node in nodes))
-        yield "msx_cluster_devices_free", (), _devices(device, (node.free for node in nodes))
-        for claim in self.claims:
-            yield from claim.ranks()
-
-    def cluster_changed(self) -> None:
-        for claim in list(self.claims):
-            claim.look()
-
-
-class VersionInCluster:
-    """See `VersionSupply`. Nodes may join at any time: nothing is refused because the cluster is too small now."""
-
-    def __init__(self, resources: ClusterResources, model_key: str, config: ModelConfig) -> None:
-        self._resources, self._key, self._config = resources, model_key, config
-
-    def claim(self, sibling: Sibling) -> ClusterClaim:
-        return self._resources.claim(self._key, self._config)
-
-    def check(self, workers: int) -> None:
-        """Any number may wait."""
-
-    def forget(self) -> None:
-        """Ray keeps no turns of a model."""
-
-    @property
-    def capacity(self) -> int | None:
-        """`deviceIds` counts: so many devices and no more."""
-        ids = self._config.device_ids
-        return None if ids is None or not self.has_devices else len(ids) // (self._config.layout.devices or 1)
-
-    def room(self, since: float) -> int | None:
-        """Each worker has devices of its own."""
-        return None
-
-    @property
-    def has_devices(self) -> bool:
-        return self._device != CPU
-
-    @property
-    def device_type(self) -> str:
-        return accelerator_of(self._device).kind
-
-    @property
-    def _device(self) -> str:
-        return device_of(self._config, self._resources.cluster.nodes)
-
-    @property
-    def unhealthy_devices(self) -> Sequence[UnhealthyDevice]:
-        """Unhealthy devices of nodes are Ray's to leave out."""
-        return ()
-
-    @property
-    def default_workers(self) -> int:
-        """How many have room changes with the cluster: `minWorkers` says more."""
-        return 1
-
-    @property
-    def default_most(self) -> int:
-        return self.default_workers
 
 
 class ClusterClaim(ClaimState):
@@ -248,8 +160,3 @@ def _lease(model_key: str, reservation: Reservation) -> Lease:
     devices = tuple(Device(name, placement.resource) for name in names)
     kind = accelerator_of(placement.resource)
     return Lease(model_key, devices=devices, framework=kind.framework, torch=kind.torch, placement=placement)
-
-
-def _devices(device: str, resources: Iterable[Mapping[str, float]]) -> float:
-    """How many there are of the kind that models run on."""
-    return 0.0 if device == CPU else sum(one.get(device, 0) for one in resources)

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from msx_frontend.plugins.launchers import in_drivers_order
-from msx_ray.claims import ClusterClaim, ClusterResources
+from msx_ray.claims import ClusterClaim
 from msx_ray.messages import ClusterNode
+from msx_ray.resources import ClusterResources
 
 
 def cluster_report(resources: ClusterResources) -> dict[str, Any]:

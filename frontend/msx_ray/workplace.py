@@ -3,10 +3,10 @@
 from functools import partial
 
 from msx_frontend.plugins.launchers import ClusterSettings, ClusterView, Workplace
-from msx_ray.claims import ClusterResources
 from msx_ray.cluster import Cluster
 from msx_ray.launcher import ClusterLauncher
 from msx_ray.report import cluster_report
+from msx_ray.resources import ClusterResources
 from msx_ray.source_limits import SourceLimits
 
 

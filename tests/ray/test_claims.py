@@ -10,8 +10,9 @@ import pytest
 
 from msx_core.config import parse_model_config
 from msx_ray import claims
-from msx_ray.claims import ClusterClaim, ClusterResources
+from msx_ray.claims import ClusterClaim
 from msx_ray.messages import Unreachable
+from msx_ray.resources import ClusterResources, VersionInCluster
 from tests.ray.fake_cluster import FakeCluster
 
 TP2: dict[str, Any] = {"parallelType": "tp", "parallelLevel": 2}
@@ -208,7 +209,7 @@ def test_what_is_granted_stays_while_the_cluster_is_away() -> None:
 
 def test_what_a_version_may_have() -> None:
     def test(site: Site) -> None:
-        def version(**keys: Any) -> claims.VersionInCluster:
+        def version(**keys: Any) -> VersionInCluster:
             return site.resources.of("m:1.0", parse_model_config(keys)[0])
 
         assert version().device_type == "cpu", "the nodes are not known yet"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from msx_core.config import parse_model_config
-from msx_ray.claims import ClusterResources
 from msx_ray.messages import ClusterNode, Nodes
+from msx_ray.resources import ClusterResources
 from tests.frontend.devices.fake_accelerator import FakeAccelerator, add_accelerator
 from tests.ray.fake_cluster import FakeCluster
 

@@ -8,8 +8,8 @@ from unittest.mock import patch
 from msx_frontend.models.describe import describe
 from msx_frontend.models.versions.states import ModelState
 from msx_ray import claims
-from msx_ray.claims import ClusterResources
 from msx_ray.messages import Unreachable
+from msx_ray.resources import ClusterResources
 from tests.frontend.harness import FakeGroup, Harness, in_harness, until
 from tests.ray.fake_cluster import FakeCluster
 

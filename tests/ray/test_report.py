@@ -8,9 +8,9 @@ import logging
 import pytest
 
 from msx_core.config import ModelConfig, parse_model_config
-from msx_ray.claims import ClusterResources
 from msx_ray.messages import Nodes, Unreachable
 from msx_ray.report import cluster_report
+from msx_ray.resources import ClusterResources
 from tests.ray.fake_cluster import FakeCluster, make_node
 
 

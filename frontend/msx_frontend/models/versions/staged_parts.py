@@ -14,8 +14,8 @@ from msx_frontend.models.versions.schema import VersionSchema
 from msx_frontend.models.versions.sleep import VersionSleep
 from msx_frontend.models.versions.staged_queue import StagedQueue
 from msx_frontend.models.versions.staged_status import StagedStatus
+from msx_frontend.models.versions.staged_workers import StagedWorkers
 from msx_frontend.models.versions.supervisor import VersionEvents
-from msx_frontend.models.versions.workers import StagedWorkers
 from msx_frontend.resources.supply import VersionSupply
 
 MakeStage = Callable[[str, VersionEvents], PlainParts]

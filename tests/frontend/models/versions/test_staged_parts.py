@@ -12,8 +12,8 @@ from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.models.versions.figures import StagedFigures
 from msx_frontend.models.versions.request_counts import RequestCounts
 from msx_frontend.models.versions.staged_status import StagedStatus
+from msx_frontend.models.versions.staged_workers import StagedWorkers
 from msx_frontend.models.versions.states import ModelState
-from msx_frontend.models.versions.workers import StagedWorkers
 
 ROW = {
     "msx_queue_depth": 2,
