@@ -11,7 +11,8 @@ from msx_core.methods import METHOD
 from msx_core.reply_head import CONTENT_TYPE
 from msx_core.service_errors import CompressionSwitchedOff
 from msx_frontend.body_fields import form_fields, merge_fields
-from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, Job, accepting
+from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, Job
+from msx_frontend.job_headers import accepting
 from msx_net.http.compressed_reply import compressed
 from msx_net.http.event_reply import HTTP, EventReply
 

@@ -9,7 +9,8 @@ import pytest
 
 from msx_core.service_errors import BadRequest
 from msx_frontend.declared_jobs import DeclaredJobs, declared_jobs
-from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field, KeptHeaders
+from msx_frontend.job import EXPLAIN, PREDICT, STREAM, Field
+from msx_frontend.job_headers import KeptHeaders
 from msx_net.http.event_reply import EventReply
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family

@@ -10,7 +10,7 @@ from typing import Protocol
 from msx_frontend.generation.errors import FirstLoading
 from msx_frontend.generation.images.finder import ImagesWanted
 from msx_frontend.generation.text_request import LARGE, ReadFirst, TextApi, TextRequest, owner_of
-from msx_frontend.job import KeptHeaders
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head

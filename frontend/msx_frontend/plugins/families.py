@@ -4,7 +4,8 @@ from msx_core.replies.sink import Cancellable, Sink
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.served_api import ServedApi
 from msx_frontend.config import ServerConfig
-from msx_frontend.job import Field, Job, KeptHeaders
+from msx_frontend.job import Field, Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.keys.key import Key
 from msx_frontend.models.registry import Registry
 from msx_frontend.models.versions.model_version import ModelVersion

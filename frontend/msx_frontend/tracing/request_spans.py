@@ -12,7 +12,7 @@ from random import random
 from typing import Any, Protocol
 
 from msx_core.tracing.trace_context import STATE, TraceContext, new_trace, parsed
-from msx_frontend.job import KeptHeaders, trace_headers
+from msx_frontend.job_headers import KeptHeaders, trace_headers
 from msx_frontend.metrics.phases import phases_of
 from msx_frontend.metrics.traces import LONGEST, reason_of
 from msx_frontend.tracing.request_tree import spans_of

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 
 from msx_core.references import Key
-from msx_frontend.job import TORCHSERVES, Job, KeptHeaders
+from msx_frontend.job import TORCHSERVES, Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.shared_value import StageJob
 from msx_frontend.workers.segments.port import SegmentPort
 from msx_protocol import LARGE, FieldRow, PredictRows, RequestRow, encode_frame_parts, encode_headers

@@ -8,7 +8,8 @@ from msx_core.priorities import HIGH
 from msx_frontend.graphs.execution import Execution
 from msx_frontend.graphs.graph import STAGES, Graph
 from msx_frontend.graphs.running import Running
-from msx_frontend.job import Job, KeptHeaders
+from msx_frontend.job import Job
+from msx_frontend.job_headers import KeptHeaders
 from tests.frontend.graphs.test_edge_sizes import Target
 from tests.frontend.jobs import RecordingSink, make_job
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from msx_core.priorities import HIGH, LOW, NAMES, NORMAL, priority_of
 from msx_core.service_errors import BadRequest
-from msx_frontend.job import DESCRIBE, EXPLAIN, Job, KeptHeaders
+from msx_frontend.job import DESCRIBE, EXPLAIN, Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.queueing.job_queue import JobQueue
 from msx_frontend.queueing.priority_queue import TURNS, PriorityQueue
 from tests.frontend.jobs import make_job

@@ -11,7 +11,8 @@ import pytest
 
 from msx_core.tracing.trace_context import parsed
 from msx_frontend.generation.text_request import TextJob
-from msx_frontend.job import Job, KeptHeaders
+from msx_frontend.job import Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.tracing import request_spans
 from msx_frontend.tracing.request_spans import SAMPLED_KEPT, WRITTEN_AT, RequestSpans
 from msx_sdk.generation import GENERATE

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 from msgspec import msgpack
 
-from msx_frontend.job import Field, Job, KeptHeaders
+from msx_frontend.job import Field, Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.workers.predict_frames import FULL, PredictFrames
 from msx_protocol import FrameReader, Predict, ToWorker, decode_headers
 from tests.frames import fed

@@ -9,7 +9,8 @@ from msx_core.service_errors import ServiceError
 from msx_frontend.apis.kserve.errors import ManyReplies, failure
 from msx_frontend.apis.kserve.infer import check, opened, renamed
 from msx_frontend.body_fields import fields_parser
-from msx_frontend.job import INFER, PREDICT, Field, Job, KeptHeaders
+from msx_frontend.job import INFER, PREDICT, Field, Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_net.http.family import JobRoute, JobTemplate, Names, ReplySink
 from msx_net.http.head import Head
 from msx_net.http.job_reply import TranslatedReply

@@ -9,7 +9,8 @@ from msx_frontend.apis.torchserve.packed_bodies import around
 from msx_frontend.apis.torchserve.predictions import MODEL, Submit
 from msx_frontend.body_fields import fields_parser
 from msx_frontend.declared_jobs import DeclaredJobs
-from msx_frontend.job import Job, KeptHeaders, method_kind
+from msx_frontend.job import Job, method_kind
+from msx_frontend.job_headers import KeptHeaders
 from msx_net.http.family import Family, JobRoute, JobTemplate, Names, ReplySink, Route
 from msx_net.http.head import Head
 from msx_net.http.router import Match

@@ -11,7 +11,8 @@ from msx_frontend.apis.torchserve.packed_bodies import around
 from msx_frontend.apis.torchserve.split_predictions import SplitPrediction, SplitsModels
 from msx_frontend.body_fields import fields_of_query, fields_parser, merge_fields
 from msx_frontend.declared_jobs import DeclaredJobs
-from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, KeptHeaders, method_kind
+from msx_frontend.job import EXPLAIN, PREDICT, Field, Job, method_kind
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.metrics.timed_sink import TimedSink, asks_for_timing
 from msx_frontend.models.schemas.body import body_schemas
 from msx_frontend.models.versions.model_version import ModelVersion

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import partial
 
 from msx_frontend.body_fields import fields_parser
-from msx_frontend.job import Job, KeptHeaders
+from msx_frontend.job import Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.workflows.api import WorkflowApi
 from msx_net.http.failures import torchserve_failure
 from msx_net.http.family import Family, JobRoute, JsonSchema, Names, Reply, ReplySink, Route

@@ -9,7 +9,8 @@ import pytest
 
 from msx_core.config import ModelConfig, RoutingOptions
 from msx_core.service_errors import ServiceUnavailable
-from msx_frontend.job import Job, KeptHeaders
+from msx_frontend.job import Job
+from msx_frontend.job_headers import KeptHeaders
 from msx_frontend.metrics import ModelMetrics, ServerMetrics
 from msx_frontend.queueing.events import QueueEvents
 from msx_frontend.queueing.refusals import Refusals

@@ -15,7 +15,8 @@ from msx_core.sequences import SequenceKeys
 from msx_core.service_errors import BadRequest, ServiceError
 from msx_frontend.apis.torchserve.grpc.sequences import SequenceNamer, SequenceRequest, answers_in_order
 from msx_frontend.apis.torchserve.grpc.status import details, status_message, torchserve_code
-from msx_frontend.job import PREDICT, STREAM, Field, Job, KeptHeaders, method_kind
+from msx_frontend.job import PREDICT, STREAM, Field, Job, method_kind
+from msx_frontend.job_headers import KeptHeaders
 from msx_net.grpc.buffered_reply import reply_to
 from msx_net.grpc.context import CallContext, LogsCalls
 from msx_net.grpc.messages import message_class
