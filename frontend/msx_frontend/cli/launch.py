@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,6 +20,7 @@ from msx_core.start_errors import StartError
 from msx_frontend.cli.console import copied_to_console, handed_on
 from msx_frontend.cli.first_process import become_parent, is_first_process
 from msx_frontend.cli.process_env import prepare_process
+from msx_frontend.cli.waiting_command import WaitingCommand
 from msx_frontend.supervision.client import SupervisorError
 from msx_frontend.supervision.fork import FORK_FIRST, fork_frontend
 from msx_frontend.supervision.frontend_command import READY_FD
@@ -30,7 +30,6 @@ from msx_frontend.supervision.saying import LOG_FILE
 from msx_frontend.visible import visible
 
 if TYPE_CHECKING:
-    from msx_frontend.assembly.info import InstanceInfo
     from msx_frontend.assembly.server import Server
     from msx_frontend.cli.options import Options
     from msx_frontend.config import ServerConfig
@@ -50,7 +49,7 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     from msx_frontend.config.state_folder import state_folder
     from msx_frontend.config.surroundings import settle_logs
 
-    parent = _WaitingCommand(options.env.get(READY_FD))
+    parent = WaitingCommand(options.env.get(READY_FD))
     if options.wait and not parent.waits and FRONTEND_FD not in os.environ:  # which follows one that a command awaited
         return parent.failed(
             "--wait is for a server in the background, which --foreground and the first process of a container are "
@@ -76,7 +75,7 @@ def _why(error: BaseException | None, options: Options) -> str:
     return f"The server cannot start: {_named(error, options)}" if isinstance(error, OSError) else str(error)
 
 
-def _below_parent(settings: GivenSettings, options: Options, command: _WaitingCommand) -> GivenSettings:
+def _below_parent(settings: GivenSettings, options: Options, command: WaitingCommand) -> GivenSettings:
     """Go on as the child of a supervisor, which this process becomes. Process 1 becomes another small parent where
     there is to be none. Raises StartError, OSError."""
     lack = lacks() if settings.config.supervisor else ""
@@ -101,7 +100,7 @@ def _named(error: OSError, options: Options) -> str:
     return f"{why(error, Path(error.filename or store))}: {error.filename or unknown}"
 
 
-async def _serve(settings: GivenSettings, options: Options, parent: _WaitingCommand, beside: Beside | None) -> None:
+async def _serve(settings: GivenSettings, options: Options, parent: WaitingCommand, beside: Beside | None) -> None:
     import asyncio
     import logging
 
@@ -185,52 +184,6 @@ def run_in_background(options: Options) -> int:
 
 def _too_late(pid: int, limit: float, log_file: Path) -> str:
     return f"The server (pid {pid}) does not answer within --wait-timeout ({limit:g} s); it goes on: see {log_file}."
-
-
-class _WaitingCommand:
-    """The command that waits for this server, or else the terminal."""
-
-    def __init__(self, fd: str | None) -> None:
-        self._fd = int(fd) if fd else None
-        if self._fd is not None:
-            os.set_inheritable(self._fd, False)
-            os.environ.pop(READY_FD, None)
-
-    @property
-    def waits(self) -> bool:
-        """A command waits for this server."""
-        return self._fd is not None
-
-    @property
-    def pipe(self) -> list[int]:
-        """The descriptor on which it is told, until then: it reads to the end."""
-        return [] if self._fd is None else [self._fd]
-
-    def started(self, info: InstanceInfo, failures: Sequence[str] = ()) -> None:
-        """`failures`: why some models are not served."""
-        if self._fd is not None:
-            self._say({"text": started_text(info), "error": "\n".join(failures), "log": ", ".join(info.logs)})
-        elif sys.stdout.isatty():
-            click.echo(started_text(info))  # elsewhere the log says it, in its own format
-
-    def failed(self, reason: str) -> int:
-        if self._fd is not None:
-            self._say({"error": reason})
-        with contextlib.suppress(OSError):  # a log file on a full disk
-            click.echo(visible(reason), err=True)
-        return 1
-
-    def _say(self, message: dict[str, str]) -> None:
-        assert self._fd is not None
-        with contextlib.suppress(BrokenPipeError), open(self._fd, "wb") as pipe:  # it may have been interrupted
-            pipe.write(json.dumps(message).encode())
-        self._fd = None
-
-
-def started_text(info: InstanceInfo) -> str:
-    lines = [f"  {name:<10}  {place}" for name, place in info.places().items()]
-    more = [*info.not_loaded, *([info.hint] if info.hint else [])]
-    return visible("\n".join([f"Model server started (pid {info.pid}).", *lines, *(f"  {line}" for line in more)]))
 
 
 def _report(said: str, child: subprocess.Popen[bytes], log_file: Path) -> int:

@@ -12,7 +12,7 @@ import msgspec
 from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.status_socket import Status, ask
 from msx_frontend.cli.device_table import device_rows, devices_of
-from msx_frontend.cli.launch import started_text
+from msx_frontend.cli.waiting_command import started_text
 from msx_frontend.models.versions.states import ModelState
 from msx_frontend.visible import visible
 
