@@ -6,7 +6,6 @@ Modules are imported on demand, so that `--help` answers at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from msx_archiver.abbreviations import AbbreviatedOptions
 from msx_archiver.errors import ArchiveError
 from msx_archiver.formats import FORMATS, RUNTIMES
 from msx_archiver.own_version import show_version
+from msx_archiver.pack_commands import pack_llm_serving, pack_model, pack_servable_of, warn_all
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -106,17 +106,17 @@ def main(
     if export_path is not None and options["output"] is not None:
         raise click.UsageError("-o names the file with its folder: leave --export-path out.", ctx)
     if llm_serving is not None:
-        _pack_llm_serving(ctx, llm_serving, huggingface, export_path or Path(), **options)
+        pack_llm_serving(ctx, llm_serving, huggingface, export_path or Path(), **options)
         return
     if huggingface is not None:
         raise click.UsageError("--huggingface stands beside --llm-serving; msx-serve has one of its own.", ctx)
     if servable is not None:
-        _pack_servable(ctx, servable, export_path or Path(), **options)
+        pack_servable_of(ctx, servable, export_path or Path(), **options)
         return
     for name, option in _REQUIRED.items():
         if not options[name] and not (name == "handler" and options["config_file"]):
             raise click.UsageError(f"Missing option '{option}'.", ctx)
-    _pack(export_path=export_path or Path(), **options)
+    pack_model(export_path=export_path or Path(), **options)
 
 
 @main.command()
@@ -190,7 +190,7 @@ def verify(archive: Path, keys: Path | None) -> None:
     from msx_archiver.reader import open_archive
 
     with open_archive(archive) as opened:
-        _warn_all(opened.warnings)
+        warn_all(opened.warnings)
         with progress_bar(f"Verifying {archive.name}", opened.unpacked_size) as progress:
             files = compare(opened, progress)
         found = "agree with their digests" if opened.manifest.files else "were read; its manifest has no digests"
@@ -224,110 +224,10 @@ def _apart(one: ComparedOutput) -> str:
     return f"largest difference {one.difference.size:.2g}, {one.difference.part:.2g} of the largest value"
 
 
-def _pack(**options: Any) -> None:
-    from msx_archiver.options import PackOptions
-    from msx_archiver.pack import pack
-    from msx_archiver.progress import progress_bar
-
-    options["handler"] = options["handler"] or ""  # stages have handlers of their own
-    path = pack(PackOptions(**options), warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
-    click.echo(f"{path}")
-
-
-def _pack_servable(
-    ctx: click.Context,
-    folder: Path,
-    to: Path,
-    version: str | None,
-    output: Path | None,
-    archive_format: str,
-    force: bool,
-    **others: Any,
-) -> None:
-    from msx_archiver.progress import progress_bar
-    from msx_archiver.servable import pack_servable
-
-    _check_unused(ctx, others, "--servable: the folder")
-    for number in _versions_to_pack(ctx, folder, version, output):
-        path = pack_servable(
-            folder,
-            number,
-            to,
-            output=output,
-            archive_format=archive_format,
-            force=force,
-            warn=lambda sentence: _warn_all([sentence]),
-            watch=progress_bar,
-        )
-        click.echo(f"{path}")
-
-
-def _pack_llm_serving(
-    ctx: click.Context,
-    file: Path,
-    huggingface: Path | None,
-    to: Path,
-    version: str | None,
-    handler: str | None,
-    output: Path | None,
-    archive_format: str,
-    force: bool,
-    **others: Any,
-) -> None:
-    from msx_archiver.llm_serving.config import read_config
-    from msx_archiver.llm_serving.model import imported_model
-    from msx_archiver.llm_serving.packing import pack_imported
-    from msx_archiver.llm_serving.report import report
-    from msx_archiver.options import PackOptions
-    from msx_archiver.progress import progress_bar
-
-    _check_unused(ctx, others, "--llm-serving: the yaml")
-    config, given = read_config(file)
-    weights = huggingface or config.weights
-    for line in report(config, given, huggingface=weights is not None):
-        click.echo(line)
-    model = imported_model(config, weights)
-    options = PackOptions(
-        model_name=model.name,
-        handler=handler or model.handler,
-        version=version or "1.0",
-        export_path=to,
-        output=output,
-        archive_format=archive_format,
-        force=force,
-    )
-    path = pack_imported(model, options, warn=lambda sentence: _warn_all([sentence]), watch=progress_bar)
-    click.echo(f"{path}")
-
-
-def _check_unused(ctx: click.Context, names: Iterable[str], says: str) -> None:
-    """Raises UsageError for an option that was given, where something else says what it would."""
-    for name in names:
-        if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} has no effect with {says} says all of it. Leave it out.", ctx)
-
-
-def _versions_to_pack(ctx: click.Context, folder: Path, version: str | None, output: Path | None) -> list[int]:
-    from msx_archiver.servable import servable_versions
-
-    if version is not None and not (version.isascii() and version.isdigit()):
-        raise click.UsageError(f"--version '{version}' is not a number, as the versions of a servable are.", ctx)
-    numbers = servable_versions(folder) if version is None else [int(version)]
-    if output is not None and len(numbers) > 1:
-        raise click.UsageError(f"-o names one file, and {folder} has {len(numbers)} versions: give --version.", ctx)
-    return numbers
-
-
 def _limits(max_ratio: float | None) -> ArchiveLimits:
     from msx_archiver.guard import ArchiveLimits
 
     return ArchiveLimits() if max_ratio is None else ArchiveLimits(max_ratio=max_ratio)
-
-
-def _warn_all(warnings: list[str]) -> None:
-    for sentence in warnings:
-        click.echo(f"Warning: {sentence}", err=True)
 
 
 if __name__ == "__main__":
