@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from msx_core.service_errors import ResourceNotFound
-from msx_frontend.apis.openai import reply_schemas as schemas
+from msx_frontend.apis.openai import file_schemas as schemas
 from msx_frontend.apis.openai.pages import QUERIES, page_of
 from msx_frontend.batches.asked import BatchRequest, batch_request
 from msx_frontend.batches.errors import NO_BATCHES

@@ -5,6 +5,7 @@ from functools import partial
 
 from msx_core.service_errors import ServiceError
 from msx_frontend.apis.openai import reply_schemas as schemas
+from msx_frontend.apis.openai import response_schemas
 from msx_frontend.apis.openai.background import BackgroundResponses
 from msx_frontend.apis.openai.batches import batch_routes
 from msx_frontend.apis.openai.embeddings import EmbeddingRequest, embeddings
@@ -66,8 +67,8 @@ def _routes(models: TextModels, responses: Responses) -> Iterator[Route]:
         summary="The next turn of a conversation",
         request_schema=ResponsesRequest,
         example={"input": "What is the capital of Norway?", "max_output_tokens": 64},
-        response_schema=schemas.Response,
-        events_schema=schemas.ResponseEvent,
+        response_schema=response_schemas.Response,
+        events_schema=response_schemas.ResponseEvent,
         offered_by=("generate",),
     )
     yield Route(
@@ -117,21 +118,21 @@ def _kept_routes(routes: KeptRoutes) -> Iterator[Route]:
         "/v1/responses/{id}",
         routes.show,
         summary="A response that is kept, or runs in the background",
-        response_schema=schemas.Response,
+        response_schema=response_schemas.Response,
     )
     yield Route(
         "POST",
         "/v1/responses/{id}/cancel",
         routes.cancel,
         summary="Cancel a response in the background",
-        response_schema=schemas.Response,
+        response_schema=response_schemas.Response,
     )
     yield Route(
         "DELETE",
         "/v1/responses/{id}",
         routes.delete,
         summary="Keep a response no longer",
-        response_schema=schemas.DeletedResponse,
+        response_schema=response_schemas.DeletedResponse,
     )
     yield Route(
         "GET",
@@ -139,5 +140,5 @@ def _kept_routes(routes: KeptRoutes) -> Iterator[Route]:
         routes.items,
         summary="What a response that is kept answers",
         queries=QUERIES,
-        response_schema=schemas.InputItems,
+        response_schema=response_schemas.InputItems,
     )

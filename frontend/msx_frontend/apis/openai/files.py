@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from msx_core.service_errors import ResourceNotFound
-from msx_frontend.apis.openai import reply_schemas as schemas
+from msx_frontend.apis.openai import file_schemas as schemas
 from msx_frontend.apis.openai.pages import QUERIES, PageSize, page_of
 from msx_frontend.files.errors import NO_FILES, UnknownFile
 from msx_frontend.files.records import StoredFile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msx_frontend.apis.openai import reply_schemas as schemas
+from msx_frontend.apis.openai import file_schemas as schemas
 from msx_frontend.apis.openai.batches import BatchAnswers
 from msx_frontend.apis.openai.files import FileAnswers
 from msx_frontend.apis.openai.pages import QUERIES
