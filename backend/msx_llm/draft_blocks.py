@@ -1,7 +1,7 @@
 """The blocks of a small model's texts, where its cache is paged."""
 
 from msx_llm.blocks import blocks_for
-from msx_llm.step import PagedRunner
+from msx_llm.step_runner import PagedRunner
 
 
 class DraftBlocks:

@@ -10,16 +10,8 @@ from msx_llm.draft_blocks import DraftBlocks
 from msx_llm.sampling.choice import TokenChoice
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculator import Speculator
-from msx_llm.step import (
-    ChoosingRunner,
-    MixingRunner,
-    PagedRunner,
-    Sleep,
-    StepRunner,
-    TokenChunk,
-    Wake,
-    prepare,
-)
+from msx_llm.step import Sleep, TokenChunk, Wake
+from msx_llm.step_runner import ChoosingRunner, MixingRunner, PagedRunner, StepRunner, prepare
 
 log = logging.getLogger("msx.llm")
 

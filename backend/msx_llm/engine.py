@@ -33,7 +33,7 @@ from msx_llm.sleeper import ASLEEP, Sleeper
 from msx_llm.slots import SlotPool
 from msx_llm.speculator import Speculator
 from msx_llm.stats import EngineStats
-from msx_llm.step import LaterCompilingRunner
+from msx_llm.step_runner import LaterCompilingRunner
 from msx_llm.text import Tokenizer
 from msx_sdk.errors import PredictionError
 from msx_sdk.generation import GenerateRequest

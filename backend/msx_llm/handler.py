@@ -37,13 +37,13 @@ from msx_llm.models.config import DecoderConfig
 from msx_llm.models.registry import read_config
 from msx_llm.planning import planned, pool_of
 from msx_llm.sampling import Constraints
-from msx_llm.step import (
+from msx_llm.step import decode
+from msx_llm.step_runner import (
     ChoosingRunner,
     GroupingRunner,
     LaterCompilingRunner,
     MixingRunner,
     SleepingRunner,
-    decode,
     execute,
 )
 from msx_llm.steps import EngineRunner, StartedSteps, StartingRunner, StatefulRunner

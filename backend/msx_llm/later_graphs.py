@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from msx_llm.step import LaterCompilingRunner
+from msx_llm.step_runner import LaterCompilingRunner
 
 log = logging.getLogger("msx.llm")
 

@@ -11,7 +11,7 @@ from msx_llm.memory import stated_budget
 from msx_llm.models.config import DecoderConfig
 from msx_llm.paged import PagedPool
 from msx_llm.state_pool import StatePool
-from msx_llm.step import PagedRunner, StepRunner
+from msx_llm.step_runner import PagedRunner, StepRunner
 from msx_llm.steps import StatefulRunner
 from msx_sdk import Context
 from msx_sdk.mindspore import Parallel

@@ -8,7 +8,8 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from msx_core.leading import Leading
 from msx_llm.limits import EngineLimits
 from msx_llm.sampling.choice import TokenChoice
-from msx_llm.step import Array, Decode, Mixed, Prefill, Prefills, Step, StepRunner, TokenChunk, encode, prepare
+from msx_llm.step import Array, Decode, Mixed, Prefill, Prefills, Step, TokenChunk, encode
+from msx_llm.step_runner import StepRunner, prepare
 
 Finish = Callable[[], "Array | None"]
 Lead = Callable[[bytes], Leading]

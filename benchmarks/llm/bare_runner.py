@@ -21,7 +21,7 @@ from msx_llm.adapters.catalog import packed_adapters, shape_of
 from msx_llm.limits import limits_of
 from msx_llm.models.registry import read_config
 from msx_llm.runner import load_runner
-from msx_llm.step import AdaptingRunner
+from msx_llm.step_runner import AdaptingRunner
 from msx_sdk.context import Context, ModelInfo
 from msx_sdk.mindspore.parallel import init_parallel
 

@@ -22,7 +22,8 @@ from msx_llm.paged import PagedPool
 from msx_llm.sampling import Constraints
 from msx_llm.sampling.choice import TOKEN_MADE, TokenChoice
 from msx_llm.state_pool import StatePool
-from msx_llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode, execute
+from msx_llm.step import UNREAD, Array, Decode, Prefill, Step, TokenChunk, decode, encode
+from msx_llm.step_runner import execute
 from msx_llm.text import Tokenizer
 from msx_sdk.generation import GenerateDelta, GenerateRequest, SamplingParams
 

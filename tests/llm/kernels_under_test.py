@@ -20,7 +20,8 @@ from msx_llm.paged import PagedPool
 from msx_llm.planning import pool_of
 from msx_llm.sampling import Constraints
 from msx_llm.slots import SlotPool
-from msx_llm.step import ChoosingRunner, MixingRunner, Step, decode, encode, execute
+from msx_llm.step import Step, decode, encode
+from msx_llm.step_runner import ChoosingRunner, MixingRunner, execute
 from tests.llm.fakes import Steps, make_tokenizer
 from tests.llm.flat_models import ROUNDING, emulation
 from tests.llm.runners import limits, make_runner

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from msx_llm.sampling.choice import TokenChoice
-from msx_llm.step import UNREAD, ChoosingRunner, Mixed, TokenChunk, decode, encode
+from msx_llm.step import UNREAD, Mixed, TokenChunk, decode, encode
+from msx_llm.step_runner import ChoosingRunner
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.flat_models import TOKENS, assert_near, emulation, make_flat
 from tests.llm.runners import FAMILIES, LIKE_OTHERS, all_logits, limits, make_runner, some

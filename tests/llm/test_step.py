@@ -13,8 +13,8 @@ from msx_llm.step import (
     TokenChunk,
     decode,
     encode,
-    execute,
 )
+from msx_llm.step_runner import execute
 from tests.llm.fakes import FakeGroupingRunner, FakeRunner, FakeStretchingRunner
 
 
