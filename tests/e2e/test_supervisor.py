@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -26,6 +27,7 @@ from tests.e2e.server import (
 )
 from tests.e2e.test_command_line import Terminal
 from tests.other_user import UID, needs_root, open_folder, others_python
+from tests.phrases import did_not_respond
 from tests.processes import alive, children_of, command_of, is_alive
 
 pytestmark = pytest.mark.e2e
@@ -168,6 +170,26 @@ def test_streams_break_off_and_the_handler_hears_that_nobody_reads(
     server.wait_ready()
     assert server.predict(model, {"count": 1, "dir": str(tmp_path)}).text == "1\n"
     assert workers(server) == before
+
+
+def test_a_worker_that_hangs_has_as_long_as_any_call(tmp_path: Path) -> None:
+    """It does not even hear that its clients are gone; a start may take much longer."""
+    mark, config = tmp_path / "mark", "minWorkers: 1\nresponseTimeout: 2\nstartupTimeout: 600\n"
+    pack_service("hang", new_store(tmp_path), config=config)
+
+    def ask() -> None:
+        with contextlib.suppress(httpx.TransportError):
+            server.predict("hang", str(mark))
+
+    with run_server(tmp_path, "--models", "hang=hang.mar", properties=SUPERVISED, fork=False) as server:
+        before, thread = server.worker_pids("hang"), Thread(target=ask)
+        thread.start()
+        wait_until(mark.exists, "the handler hangs")
+        crash_begun(server)
+        thread.join()
+        server.wait_ready()
+        assert server.worker_pids("hang") != before
+        assert did_not_respond("2 s") in server.tail()
 
 
 def test_ranks_of_a_group_go_on(tmp_path: Path) -> None:
