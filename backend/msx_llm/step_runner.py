@@ -1,4 +1,4 @@
-"""What executes steps: this rank's part of a model, and what more some of them can do."""
+"""Runners of steps: this rank's part of a model, and what more some of them can do."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable

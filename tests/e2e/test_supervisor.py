@@ -177,12 +177,12 @@ def test_a_worker_that_hangs_has_as_long_as_any_call(tmp_path: Path) -> None:
     mark, config = tmp_path / "mark", "minWorkers: 1\nresponseTimeout: 2\nstartupTimeout: 600\n"
     pack_service("hang", new_store(tmp_path), config=config)
 
-    def ask() -> None:
+    def ask(server: RunningServer) -> None:
         with contextlib.suppress(httpx.TransportError):
             server.predict("hang", str(mark))
 
     with run_server(tmp_path, "--models", "hang=hang.mar", properties=SUPERVISED, fork=False) as server:
-        before, thread = server.worker_pids("hang"), Thread(target=ask)
+        before, thread = server.worker_pids("hang"), Thread(target=ask, args=[server])
         thread.start()
         wait_until(mark.exists, "the handler hangs")
         crash_begun(server)

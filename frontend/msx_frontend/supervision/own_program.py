@@ -155,5 +155,5 @@ class OwnProgram:
 
 
 def _answer(upgrade: Upgrade | None) -> Message:
-    """For the command that waits, once the next program goes on."""
+    """Answer of the next program to the command that waits."""
     return {} if upgrade is None else {"pid": upgrade.frontend.pid}

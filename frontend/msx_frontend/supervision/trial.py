@@ -1,6 +1,8 @@
 """A trial of another program in a child: from execve(2) on there is no way back."""
 
+import contextlib
 import errno
+import os
 import subprocess
 import time
 
@@ -46,7 +48,15 @@ class Trial:
                 return OSError(errno.ETIMEDOUT, f"its modules were not imported within {LIMIT:g} s")
             if not self._child.returncode:
                 return None
-            said = stderr.read1(LONGEST)
+            said = _said(stderr.fileno())
         why = said.decode(errors="replace").strip().rpartition("\n")[2]
         code = self._child.returncode
         return OSError(errno.ENOEXEC, why or f"the import of its modules ended with exit code {code}")
+
+
+def _said(fd: int) -> bytes:
+    """Read a pipe, whose other end a process of the child may hold still."""
+    os.set_blocking(fd, False)
+    with contextlib.suppress(BlockingIOError):
+        return os.read(fd, LONGEST)
+    return b""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -42,6 +43,12 @@ def test_a_program_that_is_half_written(program: str, reason: str, tmp_path: Pat
     for folder in (half, half.parent):
         (folder / "__init__.py").touch()
     assert reason in ended(Trial(script(tmp_path, program.format(python=sys.executable)), PROGRAM))
+
+
+def test_a_process_that_holds_its_stderr_holds_nothing_up(tmp_path: Path) -> None:
+    trial = Trial(script(tmp_path, 'sleep 600 & echo $! > "$0.pid"; exit 3'), PROGRAM)
+    assert ended(trial) == "the import of its modules ended with exit code 3"
+    os.kill(int((tmp_path / "python.pid").read_text()), signal.SIGKILL)
 
 
 def script(folder: Path, program: str) -> str:
