@@ -101,7 +101,7 @@ class OwnProgram:
             if (reason := self._refusal()) is None:
                 self._trial = Trial(python, PROGRAM)
                 return
-        except OSError as error:
+        except Exception as error:  # it may be any program, and has said anything: all workers would end
             reason = self._failed(python, error)
         self._stay(reason)
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import psutil
 import pytest
@@ -184,6 +184,14 @@ def test_a_program_that_cannot_be_imported_is_not_become(small: Bench, tmp_path:
     small._own.turn()
     assert "cannot be run: No such file or directory" in small.notices[1]
     assert small.tried == []
+
+
+def test_one_that_tells_odd_versions_of_its_state_is_not_become(small: Bench) -> None:
+    small.upgraded()
+    assert small._succession.succeeded is not None
+    small._succession.succeeded.frontend.states = cast(Any, 5)
+    small._own.turn()
+    assert "cannot be run: TypeError" in small.notices[0]
 
 
 def test_a_signal_is_handled_first(small: Bench) -> None:
