@@ -1,6 +1,6 @@
 """Schemas of llm-serving's replies, for /openapi.json. Replies are written without them."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
@@ -16,7 +16,7 @@ class WholeText(Struct, kw_only=True):
     seed: int
     tokens: list[TextToken]
     top_tokens: list[list[TextToken]]
-    details: None
+    details: dict[str, Any] | None
 
 
 class LineToken(Struct):
@@ -28,7 +28,7 @@ class StreamedToken(Struct, kw_only=True):
     """A token, or the whole text."""
 
     generated_text: str
-    details: None
+    details: dict[str, Any] | None
     tokens: TextToken | list[TextToken]
     top_tokens: list[TextToken | list[TextToken]]
     token: LineToken | UnsetType = UNSET

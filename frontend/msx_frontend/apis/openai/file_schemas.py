@@ -16,7 +16,7 @@ class FileObject(Struct):
     filename: str
     purpose: Literal["batch", "batch_output"]
     status: Literal["processed"]
-    status_details: None
+    status_details: str | None
 
 
 class FileOfKey(FileObject):
