@@ -32,14 +32,18 @@ _UNRELATED = frozenset({"gpt"})
 
 def unknown_family(kind: str, known: Sequence[str]) -> str:
     """Say in one sentence that a handler with the families `known` does not serve `kind`, and what does."""
-    near = nearest(kind, known)
-    said = f"config.json, model_type: {kind!r} is not a family that this engine knows; "
-    said += f"the nearest that it knows is {near}" if near else f"known are {', '.join(known)}"
+    said = f"config.json, model_type: {kind!r} is not a family that this engine knows; {known_near(kind, known)}"
     if kind in ENCODERS:
         return f"{said}; it makes no texts: serve it with --handler embedding"
     if kind in VLLMS:
         return f"{said}; vLLM's engine serves it: pack it with --handler vllm, or start with --engine vllm"
     return f"{said}; vLLM's engine is not known to serve it either"
+
+
+def known_near(kind: str, known: Sequence[str]) -> str:
+    """Say which family is near, or which there are."""
+    near = nearest(kind, known)
+    return f"the nearest that it knows is {near}" if near else f"known are {', '.join(known)}"
 
 
 def nearest(kind: str, known: Sequence[str]) -> str | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +12,7 @@ from msx_archiver.linked_checkpoint import CONFIG, read_config
 from msx_core.config import ModelConfig
 from msx_core.manifest import CHOSEN_BY_SERVER
 from msx_core.model_families import OF_PICTURES, TORCHSERVES_VLLM, own_families
+from msx_core.unknown_families import VLLMS, known_near
 from msx_frontend.config import ServerConfig
 from msx_frontend.environments.interpreters import Interpreters
 from msx_frontend.management_errors import InvalidModel
@@ -107,14 +108,14 @@ class EngineChoice:
             return None
         return await self._with_vllm(model, f"MSX's own engine knows the text part of {family!r} alone")
 
-    async def _of_unknown(self, model: OpenModel, family: str, known: Iterable[str]) -> ChosenEngine:
+    async def _of_unknown(self, model: OpenModel, family: str, known: Sequence[str]) -> ChosenEngine:
         unknown = f"MSX's own engine does not know {family!r}"
         if (found := await self._with_vllm(model, unknown)) is not None:
             return found
-        raise InvalidModel(
-            f"{model.name}: {CONFIG}, model_type: {unknown}, and no interpreter of this server has vLLM: {_ADD}, or "
-            f"serve a model of a family that MSX's engine knows: {', '.join(known)}"
-        )
+        vllm = f"no interpreter of this server has vLLM: {_ADD}, or serve a model of a family that MSX's engine knows"
+        vllm = vllm if family in VLLMS else "vLLM's engine is not known to serve it either"
+        near = known_near(family, known)
+        raise InvalidModel(f"{model.name}: {CONFIG}, model_type: {unknown}, and {vllm}; {near}")
 
     async def _vllm(self, model: OpenModel) -> ChosenEngine:
         if (found := await self._with_vllm(model, "engine=vllm")) is not None:
@@ -170,9 +171,12 @@ def _own(model: OpenModel, why: str) -> ChosenEngine:
 def _family(model: OpenModel) -> str:
     """Blocks. Raises InvalidModel."""
     try:
-        return str(read_config(model.folder).get("model_type", ""))
+        family = read_config(model.folder).get("model_type")
     except PackError as error:
         raise InvalidModel(f"{model.name}: {error}") from None
+    if not isinstance(family, str) or not family:
+        raise InvalidModel(f"{model.name}: {CONFIG} has no model_type, by which engines know the family of a model")
+    return family
 
 
 def _version(packages: Mapping[str, str], names: Iterable[str]) -> str | None:

@@ -159,10 +159,29 @@ def test_both_ways_are_said_where_no_engine_can_serve_it(tmp_path: Path) -> None
     assert caught.value.message.startswith(
         "m: config.json, model_type: MSX's own engine does not know 'falcon_h1', and no interpreter of this server has "
         "vLLM: install vLLM into an environment and name that in the key pythons, as pythons=vllm=/opt/vllm/bin/python "
-        "(docs/interpreters.md), or serve a model of a family that MSX's engine knows: llama, mistral, "
+        "(docs/interpreters.md), or serve a model of a family that MSX's engine knows; known are llama, mistral, "
     )
     with pytest.raises(InvalidModel, match=r"m: engine=vllm, and no interpreter .* or leave the choice to engine=auto"):
         Bench(tmp_path, MINDSPORE).settled(engine="vllm")
+
+
+@pytest.mark.parametrize(
+    ("model_type", "ends"),
+    [
+        ("llama4", "or serve a model of a family that MSX's engine knows; the nearest that it knows is llama"),
+        ("bigbird_pegasus", "and vLLM's engine is not known to serve it either; known are llama, "),
+        (
+            "deepseek_ocr2",
+            "and vLLM's engine is not known to serve it either; the nearest that it knows is deepseek_v2",
+        ),
+        ("", "m: config.json has no model_type, by which engines know the family of a model"),
+    ],
+)
+def test_vllm_is_named_where_it_is_the_way(model_type: str, ends: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        Bench(tmp_path, MINDSPORE).settled(model_type)
+    assert ends in caught.value.message
+    assert ("install vLLM" in caught.value.message) == (model_type == "llama4")
 
 
 def test_an_archive_has_its_handler_already(tmp_path: Path) -> None:
