@@ -194,6 +194,26 @@ def test_a_model_that_is_gone_changes_nothing(tmp_path: Path) -> None:
         assert "echo.mar is neither" in refused_upgrade(server, (server.store / "echo.mar").unlink)
 
 
+def test_another_state_folder_changes_nothing(tmp_path: Path) -> None:
+    with supervised(tmp_path, "echo") as server:
+        config, other = tmp_path / "config.properties", tmp_path / "other"
+        refused = refused_upgrade(server, lambda: config.write_text(f"{config.read_text()}state_dir={other}\n"))
+        assert refused.startswith(f"state_dir, model_store: the state folder {other} is not that of the server that")
+
+
+def test_a_configuration_that_is_gone_costs_nothing(tmp_path: Path) -> None:
+    """An upgrade says so; a crash is followed with what it was."""
+    with supervised(tmp_path, "echo", properties="job_queue_size=11\n") as server:
+        workers, config = server.worker_pids("echo"), tmp_path / "config.properties"
+        assert "file not found" in refused_upgrade(server, lambda: config.rename(tmp_path / "aside"))
+        crash(server)
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueStatus"]["remainingCapacity"]) == (
+            workers,
+            11,
+        )
+        config.write_text((tmp_path / "aside").read_text())
+
+
 def refused_upgrade(server: RunningServer, change: Callable[[], object]) -> str:
     """Why, after a change that keeps another server from starting; the one that runs goes on."""
     before, workers = frontend(server), server.worker_pids("echo")

@@ -15,7 +15,7 @@ from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.devices import FoundDevices
-from msx_frontend.assembly.rehearsal import rehearse
+from msx_frontend.assembly.rehearsal import check_folder, rehearse
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.environments.interpreter import Interpreter, default_interpreter
@@ -34,12 +34,13 @@ async def prepare(config: ServerConfig, supervisor: SupervisorClient | None, par
     """Raises StartError or OSError, for a frontend that follows another one also what would end its start later: the
     other one goes on then."""
     follows = supervisor is not None and supervisor.follows
+    folder = state_folder(config)
     if supervisor is not None and follows:
+        check_folder(folder, supervisor.pid)
         await rehearse(config, supervisor)
     devices = await FoundDevices.look(config)
     parts.push_async_callback(devices.close)
     interpreter = await default_interpreter(config.python, os.environ)
-    folder = state_folder(config)
     ring = await asyncio.to_thread(key_ring, config.require_signature, config.signature_keys)
     store = ModelStore(folder.model_store, folder, Downloads(config, folder.downloads), ring, Hubs(config, folder))
     if follows:

@@ -16,6 +16,7 @@ from msx_frontend.assembly.pid_file import PidFile, temporary_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.process_env import open_streams
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
+from msx_frontend.supervision.frontend_process import CONFIG_FD
 
 LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
 """Seconds."""
@@ -28,12 +29,11 @@ class SeveralServersError(Exception):
 
 
 def start(options: Options) -> int:
-    from msx_frontend.cli.launch import run_in_background, run_in_foreground
+    from msx_frontend.cli.launch import refuse, run_in_background, run_in_foreground
 
     open_streams()
     if missing := next(_missing(options), None):
-        click.echo(missing, err=True)
-        return 1
+        return refuse(options, missing)
     return run_in_foreground(options) if options.foreground else run_in_background(options)
 
 
@@ -42,7 +42,8 @@ def _missing(options: Options) -> Iterator[str]:
     temp = options.env.get("TEMP")
     if temp and not os.path.isdir(temp):
         yield f"Invalid temp directory: {temp}, please check TEMP environment variable."
-    ts_config = options.env.get("TS_CONFIG_FILE") or options.ts_config
+    read = options.env.get("TS_CONFIG_FILE") or options.ts_config
+    ts_config = None if CONFIG_FD in options.env else read  # a crash is followed with what the file was
     for flag, file in (("--log-config", options.log_config), ("--ts-config", ts_config)):
         if file and not os.path.isfile(file):
             yield f"{flag} file not found: {file}"
