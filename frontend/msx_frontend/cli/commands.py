@@ -15,7 +15,9 @@ from msx_frontend.assembly.instance import all_running, running_in
 from msx_frontend.assembly.pid_file import PidFile, temporary_folder
 from msx_frontend.cli.options import Options
 from msx_frontend.cli.process_env import open_streams
+from msx_frontend.cli.waiting_command import WaitingCommand
 from msx_frontend.config.state_folder import DATABASE, ENV, state_folder, usual_folders
+from msx_frontend.supervision.frontend_command import READY_FD
 from msx_frontend.supervision.frontend_process import CONFIG_FD
 
 LEAST_STOP_LIMIT, BEYOND_DRAIN = 90.0, 60.0
@@ -29,11 +31,11 @@ class SeveralServersError(Exception):
 
 
 def start(options: Options) -> int:
-    from msx_frontend.cli.launch import refuse, run_in_background, run_in_foreground
+    from msx_frontend.cli.launch import run_in_background, run_in_foreground
 
     open_streams()
     if missing := next(_missing(options), None):
-        return refuse(options, missing)
+        return WaitingCommand(options.env.get(READY_FD)).failed(missing)
     return run_in_foreground(options) if options.foreground else run_in_background(options)
 
 

@@ -71,11 +71,6 @@ def run_in_foreground(options: Options, beside: Beside | None = None) -> int:
     return 0
 
 
-def refuse(options: Options, reason: str) -> int:
-    """Tell whoever has started the server why it does not. Returns the exit code."""
-    return _WaitingCommand(options.env.get(READY_FD)).failed(reason)
-
-
 def _why(error: BaseException | None, options: Options) -> str:
     return f"The server cannot start: {_named(error, options)}" if isinstance(error, OSError) else str(error)
 
