@@ -12,6 +12,7 @@ from msx_core.gguf import cursor, header
 from msx_core.gguf.errors import GgufError
 from msx_core.gguf.header import read_header
 from tests.gguf_files import MAGIC, Stored, gguf, text, write
+from tests.pages import ROOT
 
 F32, Q4_1, Q8_0, IQ4_XS = 0, 3, 8, 23
 NUMBERS = Stored((2, 3), F32, bytes(24))
@@ -139,3 +140,10 @@ def test_a_damaged_file_is_refused_or_read(tmp_path: Path) -> None:
 def test_limits_are_those_that_messages_name() -> None:
     limits: tuple[Any, ...] = (header.MOST_KEYS, header.MOST_TENSORS, header.MOST_NAME)
     assert limits == (4096, 65_536, 256)
+
+
+def test_limits_are_those_of_the_page() -> None:
+    said = f"{header.MOST_KEYS:,} keys, {header.MOST_TENSORS:,} tensors, {cursor.MOST_TEXT >> 20} MiB of a text, "
+    said += f"{cursor.MOST_VALUES:,} values of a list, {cursor.MOST_TOGETHER:,} of all lists, "
+    said += f"{cursor.MOST_BYTES >> 20} MiB in all"
+    assert f"({said})" in (ROOT / "docs" / "quantised-weights.md").read_text()
