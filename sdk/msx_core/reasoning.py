@@ -42,6 +42,7 @@ FORMATS = {
     ),
     "kimi_k2": ReasoningFormat(cut_by=(kimi_k2.OPEN, kimi_k2.BEGIN)),
     "mistral": ReasoningFormat(opens=("[THINK]",), ends=("[/THINK]",), special=True),
+    "seed_oss": ReasoningFormat(opens=("<seed:think>",), ends=("</seed:think>",), special=True),
 }
 """Formats by name."""
 

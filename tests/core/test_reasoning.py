@@ -42,6 +42,8 @@ CASES: list[tuple[str, str, str, Calls]] = [
     ("mistral", "[THINK]well[/THINK]Yes.", "«well»Yes.", []),
     ("mistral", "[THINK]well[/THIN", "«well[/THIN»", []),
     ("mistral", "[THIS]", "[THIS]", []),
+    ("seed_oss", "<seed:think>well</seed:think>Yes.", "«well»Yes.", []),
+    ("seed_oss", "Yes.", "Yes.", []),
 ]
 
 

@@ -22,6 +22,7 @@ from msx_core.tool_calls import (
     phi4_mini,
     pythonic,
     qwen3_coder,
+    seed_oss,
 )
 from msx_core.tool_calls.parts import Schemas, ToolCallReader
 
@@ -38,6 +39,7 @@ DEFAULT: ToolCallFormat = hermes
 FORMATS: dict[str, ToolCallFormat] = {
     it.NAME: it
     for it in (
+        seed_oss,
         qwen3_coder,
         glm45,
         minimax_m2,

@@ -53,6 +53,16 @@ b</parameter>
 </invoke>
 </minimax:tool_call>"""
 
+SEED = """<seed:tool_call>
+<function=f>
+<parameter=text>a
+b</parameter>
+<parameter=days>3</parameter>
+</function>
+<function=g>
+</function>
+</seed:tool_call>"""
+
 DSML = """<｜DSML｜function_calls>
 <｜DSML｜invoke name="f">
 <｜DSML｜parameter name="text" string="true">3</｜DSML｜parameter>
@@ -235,6 +245,10 @@ CASES: list[tuple[str, str, str, Calls]] = [
     ("glm45", "<tool_call>f\n<arg_key>text</arg_key>nothing", "", [("f", "{")]),
     ("glm45", "<tool_call>f <b>", "<b>", [("f", "{}")]),
     ("glm45", "a < b", "a < b", []),
+    ("seed_oss", f"I look.\n{SEED}", "I look.", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    ("seed_oss", SEED.replace("<seed:tool_call>\n", ""), "", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    ("seed_oss", f"{SEED} Done", " Done", [("f", '{"text": "a\\nb", "days": 3}'), G]),
+    ("seed_oss", "<seed:tool_call>no", "<seed:tool_call>no", []),
     ("minimax_m2", f"I look.\n{MINIMAX}", "I look.", [("f", '{"text": "a\\nb", "days": 3}'), G]),
     ("minimax_m2", f"{MINIMAX} Done", " Done", [("f", '{"text": "a\\nb", "days": 3}'), G]),
     ("minimax_m2", MINIMAX[:-12], "", [("f", '{"text": "a\\nb", "days": 3}'), G]),
@@ -329,6 +343,7 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         "pythonic": '[f(text="abc",',
         "qwen3_coder": "<tool_call><function=f><parameter=text>\nabc",
         "glm45": "<tool_call>f\n<arg_key>text</arg_key>\n<arg_value>abc",
+        "seed_oss": "<seed:tool_call>\n<function=f>\n<parameter=text>abc",
         "minimax_m2": '<minimax:tool_call>\n<invoke name="f">\n<parameter name="text">abc',
         "deepseek_v3": '<｜tool▁call▁begin｜>f<｜tool▁sep｜>{"text": "abc',
         "deepseek_v32": '<｜DSML｜invoke name="f"><｜DSML｜parameter name="text" string="true">abc',
@@ -356,6 +371,7 @@ def test_arguments_come_as_they_are_written(name: str) -> None:
         ("internlm", INTERN),
         ("granite", '<|tool_call|>[{"name": "f"}]'),
         ("glm45", GLM),
+        ("seed_oss", SEED),
         ("minimax_m2", MINIMAX),
         ("deepseek_v32", DSML),
         ("gemma4", GEMMA),
@@ -395,6 +411,7 @@ def test_kimis_ids_are_those_that_it_writes() -> None:
         ("{{ '<|action_start|><|plugin|>' }}", "internlm"),
         ("<|start_of_role|>assistant<|end_of_role|><|tool_call|>", "granite"),
         ("<tool_call>{function-name}\n<arg_key>{arg-key-1}</arg_key>", "glm45"),
+        ("{{- '<seed:tool_call>\n<function=' + name -}}", "seed_oss"),
         ("{%- set begin = '<minimax:tool_call>' -%}", "minimax_m2"),
         ("{{ '<｜DSML｜' + block }}", "deepseek_v32"),
         ("{{- '<|tool_call>call:' + name -}}", "gemma4"),
