@@ -5,6 +5,13 @@ from __future__ import annotations
 import pytest
 
 from msx_core.tool_calls.unread import warn_of_unread_calls
+from tests.pages import ROOT
+
+
+def template(name: str) -> str:
+    """One in the manner of a well-known model."""
+    return (ROOT / "tests" / "llm" / "text" / "templates" / f"{name}.jinja").read_text()
+
 
 COHERE = '{% if tools %}Action: ```json[{"tool_name": title, "parameters": dict}]```{% endif %}'
 
@@ -17,6 +24,9 @@ COHERE = '{% if tools %}Action: ```json[{"tool_name": title, "parameters": dict}
         ("{% for tool in tools %}<|call|>{{ tool }}{% endfor %}", None, True),
         ("{{ messages[0].content }}", None, False),
         ("{{ tools }} <tool_call>", None, False),
+        ("{{ tools }} <tool_call>{{ call.function | tojson }}</tool_call>", None, False),
+        (template("hunyuan"), None, True),
+        *((template(name), None, False) for name in ("chatml", "ernie45", "granite", "seed_oss")),
         ('{{ tools }} Respond as {"name": function name, "parameters": dictionary}', None, False),
         ('{{ tools }} {{- "{\\"name\\": \\"" + call.name + "\\", \\"arguments\\": " }}', None, False),
         ("", None, False),
