@@ -9,7 +9,7 @@ _TOOLS = re.compile(r"\btools\b")
 _OBJECT = re.compile(r'\\?"name\\?"\s*:.{0,400}\\?"(arguments|parameters)\\?"', re.DOTALL)
 """An object that `hermes` reads without a mark, as Llama 3 writes it."""
 _ARGUMENTS_ALONE = re.compile(r"arguments\W{0,4}\|\s*tojson")
-"""Between the marks of `hermes` such a template has a name and an object, where that has one object of both."""
+"""Arguments without their call: such a template has them behind a name between the marks of `hermes`."""
 
 log = logging.getLogger("msx.llm")
 
