@@ -246,7 +246,7 @@ def test_a_program_that_is_none_is_refused(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (1, f"Not upgraded: {none} cannot be run: Permission denied.\n")
         done = upgrade(server, "--python", "/bin/false")
         assert done.returncode == 1
-        assert "The new server ended with exit code 1 while starting" in done.stderr
+        assert "The new server (/bin/false) ended with exit code 1 while starting" in done.stderr
         assert is_alive(frontend(server))
 
 

@@ -80,7 +80,10 @@ class Upgrade:
 
     def failed(self, code: int, then: str = "") -> str:
         """The new frontend has ended; `then` is what follows, a sentence. Returns the reason."""
-        reason = self._said() or f"The new server ended with exit code {code} while starting; its log says why."
+        reason = (
+            self._said()
+            or f"The new server ({self.python}) ended with exit code {code} while starting; the server's log says why."
+        )
         self._answer({"refused": f"{reason} {then}".rstrip()})
         return reason
 

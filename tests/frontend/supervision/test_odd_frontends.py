@@ -91,13 +91,14 @@ os.write(fd, open({str(tmp_path / "said")!r}, "rb").read())"""
         one.failed(3)
         reason = receive(far)[0]["refused"]
     one.frontend.close()
-    assert reason == "The new server ended with exit code 3 while starting; its log says why."
+    said = f"The new server ({tmp_path / 'python'}) ended with exit code 3 while starting; the server's log says why."
+    assert reason == said
 
 
 def test_a_pipe_that_is_written_without_end_is_not_read_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     one = Upgrade(doing(tmp_path, "pass"), [], {}, None, "REPORTS")
     one.frontend.process.wait()
     monkeypatch.setattr(os, "read", lambda fd, size: b" " * size)
-    assert one.failed(3).endswith("its log says why.")
+    assert one.failed(3).endswith("the server's log says why.")
     assert module.MOST_REASON == 1 << 16
     one.frontend.close()
