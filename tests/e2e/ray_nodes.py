@@ -11,9 +11,13 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ray._common.usage.usage_constants import CLUSTER_METADATA_KEY
+from ray._private import services
 from ray._private.ray_constants import KV_NAMESPACE_CLUSTER
 from ray._private.state import state
 from ray._raylet import GcsClient, GcsClientOptions  # type: ignore[attr-defined]  # a C extension's
@@ -28,6 +32,7 @@ LONGEST = 120
 
 def main() -> None:
     out, sys.stdout = sys.stdout, sys.stderr  # Ray prints
+    services.get_node = partial(waited_for, services.get_node)
     cluster = Cluster()
     try:
         for line in sys.stdin:
@@ -59,6 +64,18 @@ def added(cluster: Cluster, options: dict[str, Any]) -> dict[str, Any]:
     cluster._wait_for_node(node, LONGEST)
     pids = {kind: [one.process.pid for one in processes] for kind, processes in node.all_processes.items()}
     return {"address": cluster.address, "node_id": node.node_id, "pids": pids}
+
+
+def waited_for(look: Callable[..., Any], *args: Any) -> Any:
+    """The node that starts, once it is known: Ray itself looks for 30 seconds, which are in no setting."""
+    over = time.monotonic() + LONGEST
+    while True:
+        try:
+            return look(*args)
+        except RuntimeError:
+            if time.monotonic() > over:
+                raise
+        time.sleep(0.1)
 
 
 def left(address: str) -> list[str]:

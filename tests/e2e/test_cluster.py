@@ -22,7 +22,7 @@ from tests.processes import alive, children_of
 
 pytest.importorskip("ray")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 APART = "parallelType: tp\nmsrun: {nproc-per-node: 1, nnodes: 2}\nrankSkewTimeout: 5\n"
 

@@ -29,7 +29,7 @@ from tests.processes import is_alive
 
 pytest.importorskip("ray")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 LIMIT = 120.0
 WHERE = """
