@@ -716,6 +716,8 @@ def test_one_that_is_taken_over_has_as_long_as_a_call_unless_it_loads(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
 ) -> None:
     monkeypatch.setattr(heartbeat, "HEARTBEAT", 0.02)
+    if stopped:
+        monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 0.3)
     code = "import threading\nthreading.Event().wait()\n"
     spec = spec_of(tmp_path, code, response_timeout=0.3, startup_timeout=20.0 if stopped else 1.5)
 

@@ -26,6 +26,17 @@ def test_one_that_loads_has_as_long_as_it_answers() -> None:
     assert stuck(*((0, IDLE, 100.0 + second) for second in range(0, 90, 10))) == [False] * 10
 
 
+def test_one_that_loads_is_not_silent_between_two_pings() -> None:
+    """Its machine is busy after a crash: all workers and the frontend run at once."""
+    taken = TakenOverRanks(1, 1.0, 100.0)
+    taken.ponged(0, IDLE, 100.5)
+    assert [taken.is_stuck(now) for now in (101.6, 105.5, 105.6)] == [False, False, True]
+    taken.ponged(0, CALL, 106.0)
+    assert [taken.is_stuck(now) for now in (107.0, 107.1)] == [False, True]
+    taken.ponged(0, IDLE, 107.2)
+    assert not taken.is_stuck(108.3)
+
+
 def test_a_call_has_as_long_as_any_other() -> None:
     assert stuck((0, CALL, 101.0), (0, CALL, 121.0), (0, CALL, 131.0), (0, CALL, 132.0)) == [
         False,
