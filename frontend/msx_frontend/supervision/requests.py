@@ -1,6 +1,7 @@
 """Answers to what a frontend asks of its supervisor."""
 
 import os
+import signal
 import socket
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -10,6 +11,9 @@ from msx_frontend.supervision.frontend_process import FrontendProcess
 from msx_frontend.supervision.listening import KeptSockets
 from msx_frontend.supervision.program import Program, is_overwritten
 from msx_frontend.supervision.wire import OLDEST, VERSION, Message, close_all
+
+LONGEST_WAIT = 1e6
+"""Seconds that a frontend may ask for."""
 
 
 class Reply(NamedTuple):
@@ -79,8 +83,9 @@ class SupervisorRequests:
         frontend.spoken = spoken = min(newest, VERSION)
         if spoken < max(OLDEST, oldest):
             raise OSError(f"the supervisor speaks version {VERSION}, and the frontend version {newest}")
-        frontend.program, frontend.states = Program(*message["program"]), message.get("states", ())
-        frontend.stop = message.get("stop")
+        frontend.program, frontend.states = Program(*message["program"]), _checked(message.get("states", []), list)
+        stop = message.get("stop")
+        frontend.stop = None if stop is None else int(signal.Signals(stop))
         serving = self._events.serving()
         if serving is not None and serving.program and is_overwritten(serving.program, frontend.program):
             raise OSError(
@@ -97,10 +102,11 @@ class SupervisorRequests:
         self._events.turn_asked(frontend)
 
     def on_hand_over(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Reply:
-        line = self._events.handed_over(frontend, message["limit"], message["jobs"])
+        line = self._events.handed_over(frontend, _seconds(message["limit"]), _checked(message["jobs"], list))
         return Reply({"followed": self._events.serving() is not None}, [line.detach()], given=True)
 
     def on_start(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        _checked(message["note"], dict)
         return {"pid": self._children.start(message, descriptors, frontend)}
 
     def on_release(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
@@ -139,8 +145,12 @@ class SupervisorRequests:
         return {}
 
     def on_started(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
+        keep_groups, config = message.get("keep_groups"), message.get("config")
+        keep_groups = None if keep_groups is None else _seconds(keep_groups)
+        if config is not None:
+            _checked(config, str).encode("latin-1")  # as the next frontend gets it
         self._sockets.frontend_started()
-        self._events.frontend_started(frontend, message.get("keep_groups"), message.get("config"))
+        self._events.frontend_started(frontend, keep_groups, config)
         return {}
 
     def on_leave(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
@@ -150,3 +160,17 @@ class SupervisorRequests:
     def _unknown(self, frontend: FrontendProcess, message: Message, descriptors: list[int]) -> Message:
         close_all(descriptors)
         raise OSError(f"the supervisor does not know the request {message.get('ask')!r}")
+
+
+def _checked(value: Any, kind: type) -> Any:
+    """A member that is used later, where an error would end the supervisor. Raises TypeError."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r:.100} is not of the type {kind.__name__}")
+    return value
+
+
+def _seconds(value: Any) -> float:
+    """Raises TypeError, ValueError."""
+    if not 0 <= value <= LONGEST_WAIT:
+        raise ValueError(f"{value!r:.100} is no number of seconds from 0 to {LONGEST_WAIT:g}")
+    return float(value)

@@ -24,6 +24,8 @@ from msx_frontend.supervision.upgrade import Upgrade
 from msx_frontend.supervision.wire import HEAD, receive
 from tests.frontend.supervision.test_upgrade import program as doing
 
+HELLO = b'{"ask": "hello", "version": 3, "program": ["python", "1.0", 1], %b}'
+
 
 class Process:
     """Notes how it is ended."""
@@ -68,6 +70,12 @@ class Listens(FrontendSupervisor):
         b"[]", b"5", b"null", b"{", b"\xff", b"[" * 100_000, b'{"ask": "orders"}', b'{"ask": "hello"}',
         b'{"ask": "hello", "version": 3, "program": 5}', b'{"ask": "hello", "version": "x", "program": []}',
         b'{"ask": "adopt", "pid": []}', b'{"ask": "start"}', b'{"ask": "release", "pids": 5}',
+        HELLO % b'"stop": "x"', HELLO % b'"stop": 5000', HELLO % b'"states": 5',
+        b'{"ask": "started", "keep_groups": "x"}', b'{"ask": "started", "keep_groups": NaN}',
+        b'{"ask": "started", "keep_groups": 1e300}', b'{"ask": "started", "config": 5}',
+        b'{"ask": "started", "config": "\\u2014"}',
+        b'{"ask": "hand_over", "limit": -1, "jobs": []}', b'{"ask": "hand_over", "limit": 1, "jobs": 5}',
+        b'{"ask": "start", "note": [1]}',
     ],
 )  # fmt: skip
 def test_one_that_asks_what_cannot_be_is_ended(text: bytes, capfd: pytest.CaptureFixture[str]) -> None:
