@@ -214,6 +214,23 @@ def test_a_configuration_that_is_gone_costs_nothing(tmp_path: Path) -> None:
         config.write_text((tmp_path / "aside").read_text())
 
 
+def test_a_crash_keeps_the_state_folder(tmp_path: Path) -> None:
+    """Another one is for the next start: a server there would have none of the models."""
+    with supervised(tmp_path, "echo", properties="job_queue_size=11\n") as server:
+        workers, config, other = server.worker_pids("echo"), tmp_path / "config.properties", tmp_path / "other"
+        good = config.read_text()
+        (other / "run").mkdir(parents=True)  # of an earlier server
+        config.write_text(f"{good}job_queue_size=12\nstate_dir={other}\n")
+        crash(server)
+        assert (server.worker_pids("echo"), server.describe("echo")["jobQueueStatus"]["remainingCapacity"]) == (
+            workers,
+            11,
+        )
+        said = f"state_dir, model_store: the state folder {other} is not that of the server that runs"
+        assert said in server.log.read_text()
+        config.write_text(good)
+
+
 def refused_upgrade(server: RunningServer, change: Callable[[], object]) -> str:
     """Why, after a change that keeps another server from starting; the one that runs goes on."""
     before, workers = frontend(server), server.worker_pids("echo")

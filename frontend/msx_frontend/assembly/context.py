@@ -15,7 +15,7 @@ from msx_frontend.apis.plugins.apps import APPS, AppLimits, UserApps
 from msx_frontend.apis.plugins.family import PluginEndpoints
 from msx_frontend.apis.plugins.view import View, config_view
 from msx_frontend.apis.served_api import ServedApi, installed_apis
-from msx_frontend.assembly.instance import Instance
+from msx_frontend.assembly.instance import Instance, check_folder
 from msx_frontend.assembly.monitoring import Monitoring
 from msx_frontend.assembly.tracing import start_tracing
 from msx_frontend.config import ServerConfig
@@ -118,7 +118,7 @@ def open_context(
     apps = _load_apps(config, monitoring)
     tls = server_tls(config)
     folder = state_folder(config)
-    turn = Turn() if supervisor is None else _turn(supervisor, config, folder)
+    turn = Turn() if supervisor is None else _turn(supervisor, config, folder, is_last=settings.is_last)
     below = None if supervisor is None else supervisor.pid
     instance = Instance(folder, has_pid_file=not script, below=below)
     _begin_run(folder, instance, parts, turn.work_dirs)
@@ -198,12 +198,16 @@ def _load_apps(config: ServerConfig, monitoring: Monitoring) -> UserApps:
     return UserApps(load_plugins(APPS), limits, monitoring.metrics, merged=config.merged)
 
 
-def _turn(supervisor: SupervisorClient, config: ServerConfig, folder: StateFolder) -> Turn:
-    """Wait for the state folder. What is wrong with the state is told before another server gives it away. Raises
+def _turn(supervisor: SupervisorClient, config: ServerConfig, folder: StateFolder, *, is_last: bool) -> Turn:
+    """Wait for the state folder. What is wrong with the state is told before another server gives it away. After a
+    crash, the file may name another folder: then the settings count with which the server came up (`is_last`). Raises
     StartError."""
     if config.snapshots and folder.database.exists():
         check_state(folder.database)
-    return supervisor.wait_for_turn()
+    turn = supervisor.wait_for_turn()
+    if turn.follows and not is_last:
+        check_folder(folder, supervisor.pid)
+    return turn
 
 
 def _begin_run(folder: StateFolder, instance: Instance, parts: AsyncExitStack, kept: Collection[str]) -> None:

@@ -15,7 +15,7 @@ from msx_archiver.room import why
 from msx_core.start_errors import StartError
 from msx_frontend.assembly.info import InstanceInfo
 from msx_frontend.assembly.pid_file import PidFile
-from msx_frontend.config.state_folder import INFO, LOCK, StateFolder, usual_folders
+from msx_frontend.config.state_folder import INFO, LOCK, StateFolder, StateFolderError, usual_folders
 from msx_frontend.whole_file import NotWritten, sweep, write_whole
 
 log = logging.getLogger("msx.server")
@@ -182,6 +182,17 @@ def last_in(folder: Path) -> InstanceInfo | None:
     return _read(folder / INFO)
 
 
+def check_folder(folder: StateFolder, supervisor: int) -> None:
+    """Check that the server below this `supervisor` has the folder: another one would have none of its state. Raises
+    StateFolderError."""
+    server = last_in(folder.path)
+    if server is None or server.pid != supervisor:
+        raise StateFolderError(
+            f"state_dir, model_store: the state folder {folder.path} is not that of the server that runs, which keeps "
+            "its own until it is stopped: leave these keys, or stop the server and start it anew."
+        )
+
+
 def _is_locked(path: Path) -> bool:
     try:
         fd = os.open(path, os.O_RDWR)
@@ -208,4 +219,13 @@ def _index() -> Path | None:
     return path if path.is_absolute() else None
 
 
-__all__ = ["Instance", "InstanceError", "all_running", "alone_in", "last_in", "listed", "running_in"]
+__all__ = [
+    "Instance",
+    "InstanceError",
+    "all_running",
+    "alone_in",
+    "check_folder",
+    "last_in",
+    "listed",
+    "running_in",
+]

@@ -15,7 +15,8 @@ from msx_frontend.archives.hubs import Hubs
 from msx_frontend.archives.model_store import ModelStore
 from msx_frontend.archives.signed import key_ring
 from msx_frontend.assembly.devices import FoundDevices
-from msx_frontend.assembly.rehearsal import check_folder, rehearse
+from msx_frontend.assembly.instance import check_folder
+from msx_frontend.assembly.rehearsal import rehearse
 from msx_frontend.config import ServerConfig
 from msx_frontend.config.state_folder import state_folder
 from msx_frontend.environments.interpreter import Interpreter, default_interpreter

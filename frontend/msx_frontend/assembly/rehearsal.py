@@ -9,10 +9,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from socket import socket
 
-from msx_frontend.assembly.instance import running_in
 from msx_frontend.assembly.start_inputs import INPUTS
 from msx_frontend.config import ServerConfig
-from msx_frontend.config.state_folder import StateFolder, StateFolderError
 from msx_net.connections.listen import listen, open_all
 from msx_net.grpc.listen import GrpcListen
 from msx_net.listening.bind import bind as bind_http
@@ -31,16 +29,6 @@ class _Tried(KeepsNone):
 
     def keep(self, name: str, sockets: Sequence[socket]) -> None:
         self.is_new = True
-
-
-def check_folder(folder: StateFolder, supervisor: int) -> None:
-    """Check that the server below this `supervisor` has the folder: another one would have none of its state. Raises
-    StateFolderError."""
-    if [one.pid for one in running_in([folder.path])] != [supervisor]:
-        raise StateFolderError(
-            f"state_dir, model_store: the state folder {folder.path} is not that of the server that runs, and an "
-            "upgrade keeps it: leave these keys, or stop the server and start it anew."
-        )
 
 
 async def rehearse(config: ServerConfig, kept: KeepsSockets) -> None:

@@ -13,7 +13,7 @@ from msx_frontend.config.properties import PropertiesError, read_file
 def last_settings(fd: int, cli: Mapping[str, Any], ts_config: Path | None, env: Mapping[str, str]) -> GivenSettings:
     """`fd` is that of the content, and is closed. Raises ServerConfigError."""
     with open(fd, "rb") as last:
-        settings = load_settings(cli, ts_config, env, last.read())
+        settings = load_settings(cli, ts_config, env, last.read())._replace(is_last=True)
     file = settings.file
     if settings.content == _content(file):
         return settings

@@ -49,6 +49,8 @@ class GivenSettings(NamedTuple):
     file: Path | None = None
     content: bytes | None = None
     """Content of the file, for the supervisor."""
+    is_last: bool = False
+    """The server has come up with them before, and may not have read the file."""
 
 
 def load_server_config(
