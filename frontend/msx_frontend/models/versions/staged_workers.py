@@ -12,8 +12,6 @@ from msx_frontend.workers.replica import Replica
 class StagedWorkers:
     """A request passes all stages: for it there are workers where each of them has some."""
 
-    adopts = False
-    """A stage's workers start anew."""
     kept = ()
     """None besides those of its stages, which each version of a stage keeps."""
 
@@ -69,6 +67,10 @@ class StagedWorkers:
     @property
     def answer(self) -> bool:
         return all(stage.answer for stage in self._stages)
+
+    @property
+    def adopts(self) -> bool:
+        return any(stage.adopts for stage in self._stages)
 
     @property
     def use_devices(self) -> bool:

@@ -161,4 +161,4 @@ class VersionWorkers:
 def _is_adopted(replica: Replica) -> bool:
     """It starts, and it is not known yet that it has to load its model."""
     group = replica.group
-    return group is None or group.state is GroupState.STARTING or bool(group.ranks.leader.release)
+    return group is None or group.state is GroupState.STARTING or group.ranks.are_taken_over

@@ -44,6 +44,11 @@ def test_a_request_passes_all_stages_so_that_one_without_workers_is_enough_to_ha
     assert (workers.ready, workers.answer, workers.expected) == (0, False, True)
 
 
+def test_some_may_be_taken_over_where_those_of_a_stage_may() -> None:
+    assert StagedWorkers([stage(adopts=False), stage(adopts=True)]).adopts
+    assert not StagedWorkers([stage(adopts=False)]).adopts
+
+
 @pytest.mark.parametrize(
     ("states", "whole"),
     [
