@@ -39,8 +39,7 @@ QUIET = {
 class RayCluster:
     """Its nodes have the addresses 127.0.0.2 (the head), 127.0.0.3, …: instead of 127.0.0.1 Ray takes another one."""
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        """`port`: of its head, 0 for any."""
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         """Short, because it goes into the names of sockets."""
         env = {**os.environ, **QUIET, MARK: str(folder), "MSX_NODE_CACHE": str(folder / "node")}
@@ -53,9 +52,11 @@ class RayCluster:
         self.nodes: list[dict[str, Any]] = []
         self._ports: set[int] = set()
         """Ports that agents have listened on, as far as somebody has looked."""
-        self.add_node(
-            temp_dir=str(folder / "ray"), include_dashboard=False, **({"gcs_server_port": port} if port else {})
-        )
+
+    def add_head(self, port: int = 0) -> None:
+        """`port`: 0 for any."""
+        given = {"gcs_server_port": port} if port else {}
+        self.add_node(temp_dir=str(self._folder / "ray"), include_dashboard=False, **given)
 
     @property
     def address(self) -> str:
@@ -147,8 +148,9 @@ class RayCluster:
 
 @contextmanager
 def run_cluster(nodes: int = 2, port: int = 0) -> Iterator[RayCluster]:
-    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="msx-ray-")), port)
+    cluster = RayCluster(Path(tempfile.mkdtemp(prefix="msx-ray-")))
     try:
+        cluster.add_head(port)
         for _ in range(nodes - 1):
             cluster.add_node()
         yield cluster
