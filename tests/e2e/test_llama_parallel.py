@@ -54,7 +54,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
 
 @pytest.fixture(scope="module")
 def pptp4(server: RunningServer) -> None:
-    assert server.register(server.store / "pptp4.mar").status_code == 202
+    assert server.register(server.store / "pptp4.mar", synchronous="false").status_code == 202
     server.wait_serving(START)
 
 

@@ -121,6 +121,17 @@ def test_default_and_traffic(server: RunningServer, tab: Browser) -> None:
     assert shares(server) == [0.5, 0.5]
 
 
+def test_what_is_typed_stays_while_the_page_changes(server: RunningServer, tab: Browser) -> None:
+    other = "1.0" if default(server) == "2.0" else "2.0"
+    console(server, tab, f"model/echo/{other}", "Divide the traffic")
+    fill(tab, "Divide the traffic", **{"1.0": "10", "2.0": "90"})
+    tab.driver.execute_script("document.activeElement.blur()")
+    assert server.management.put(f"/models/echo/{other}/set-default").status_code == 200
+    wait_until(lambda: "It is the default version." in tab.text, "the forms are drawn anew", lambda: tab.text)
+    submit(tab, "Divide the traffic")
+    wait_until(lambda: shares(server) == [0.1, 0.9], "the traffic is divided", lambda: tab.text)
+
+
 def test_unregister_asks_first(server: RunningServer, tab: Browser) -> None:
     console(server, tab, "model/echo/2.0", "Unregister echo 2.0")
     submit(tab, "Unregister")

@@ -19,7 +19,11 @@ export function action({ title, fields = [], button, danger, off, confirm, ask, 
     const wanted = ask(values());
     line.line = curl(KIND, wanted.method, wanted.path, { ...wanted, file: wanted.file?.name });
   };
-  const form = h("form", { class: "stack", oninput: write, onsubmit: (event) => submit(event) },
+  const typed = (event) => {
+    event.target.dataset.typed = "";
+    write();
+  };
+  const form = h("form", { class: "stack", "data-title": title, oninput: typed, onsubmit: (event) => submit(event) },
     h("h3", {}, title), off ? notice(off, "warn") : null,
     h("div", { class: "fields" }, inputs.map(({ element }) => element)),
     h("div", { class: "row" }, send), progress, told ? null : said,
@@ -34,6 +38,7 @@ export function action({ title, fields = [], button, danger, off, confirm, ask, 
     said.replaceChildren(notice("Asking the server …"));
     try {
       const answer = await run(ask(given), progress);
+      typedIn(form).forEach((input) => delete input.dataset.typed);
       said.replaceChildren(notice(answer.status ?? "Done.", "good"));
     } catch (error) {
       said.replaceChildren(notice(error.message, "bad"));
@@ -64,6 +69,30 @@ function field({ name, label, type = "text", value = "", options, hint, ...more 
   if (options && value) input.value = value;
   const read = () => (type === "file" ? input.files[0] : input.value.trim());
   return { name, read, element: h("label", { for: id }, label, input, hint ? h("span", { class: "quiet small" }, hint) : null) };
+}
+
+/** Draw the forms in `place` anew, and leave in their fields what somebody has typed and not sent. */
+export function keepTyped(place, draw) {
+  const typed = new Map(typedIn(place).map((input) => [nameOf(input), input]));
+  draw();
+  for (const input of place.querySelectorAll("input, select")) {
+    const before = typed.get(nameOf(input));
+    if (before && before !== input && input.type !== "file" && !input.disabled) type(input, before);
+  }
+}
+
+function type(input, before) {
+  input.value = before.value;
+  input.checked = before.checked;
+  input.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+function typedIn(place) {
+  return [...place.querySelectorAll("[data-typed]")];
+}
+
+function nameOf(input) {
+  return `${input.form.dataset.title}: ${input.name}`;
 }
 
 /** Why what the key forbids is off; "" where it is on. */

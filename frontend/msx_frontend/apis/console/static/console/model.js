@@ -4,6 +4,7 @@ import { call } from "../shared/api.js";
 import { h, show } from "../shared/dom.js";
 import { badge, facts, notice, table } from "../shared/elements.js";
 import { NONE, bytes, count, millis, percent } from "../shared/format.js";
+import { keepTyped } from "./action.js";
 import { actions } from "./actions.js";
 import "./charts.js";
 import "./lines.js";
@@ -103,7 +104,7 @@ class Model extends HTMLElement {
     const { settings } = this.store.part("server");
     const of = [settings, version.default, others.map((one) => one.modelVersion)];
     const typing = this.forms.contains(document.activeElement) && document.activeElement.matches("input, select");
-    if (!typing) show(this.forms, of, () => actions(version, others, settings, this.told));
+    if (!typing) keepTyped(this.forms, () => show(this.forms, of, () => actions(version, others, settings, this.told)));
   }
 }
 
