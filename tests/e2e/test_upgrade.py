@@ -217,6 +217,8 @@ def test_a_configuration_that_is_gone_costs_nothing(tmp_path: Path) -> None:
 def test_a_crash_keeps_the_state_folder(tmp_path: Path) -> None:
     """Another one is for the next start: a server there would have none of the models."""
     with supervised(tmp_path, "echo", properties="job_queue_size=11\n") as server:
+        ready = lambda: server.describe("echo")["state"] == "READY"  # noqa: E731
+        wait_until(ready, "both workers are ready: one that has not begun ends with its frontend", server.tail)
         workers, config, other = server.worker_pids("echo"), tmp_path / "config.properties", tmp_path / "other"
         good = config.read_text()
         (other / "run").mkdir(parents=True)  # of an earlier server
