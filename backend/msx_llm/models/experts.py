@@ -133,7 +133,7 @@ def spread_experts(keys: ExpertKeys, layers: int, defaults: dict[str, int]) -> E
         sizes["num_experts"] = keys.num_local_experts
     count, chosen = sizes["num_experts"], sizes["num_experts_per_tok"]
     check_chosen(count, chosen)
-    plain = keys.mlp_only_layers or []
+    plain = frozenset(keys.mlp_only_layers or ())
     shared = sizes.get("shared_expert_intermediate_size", 0)
     return ExpertsConfig(
         count=count,
@@ -149,6 +149,8 @@ def spread_experts(keys: ExpertKeys, layers: int, defaults: dict[str, int]) -> E
 def check_chosen(count: int, chosen: int) -> None:
     if chosen > count:
         raise HandlerLoadError(f"{FILE}, num_experts_per_tok: {chosen} is more than there are experts: {count}")
+    if chosen < 1:
+        raise HandlerLoadError(f"{FILE}, num_experts_per_tok: {chosen} is below 1: each token needs an expert")
 
 
 def check_groups(count: int, chosen: int, groups: tuple[int, int]) -> None:

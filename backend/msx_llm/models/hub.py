@@ -148,4 +148,5 @@ def blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
 
 
 def wrong_key(key: str, value: object, why: str) -> HandlerLoadError:
-    return HandlerLoadError(f"{FILE}, {key}: {value} {why}")
+    text = str(value)
+    return HandlerLoadError(f"{FILE}, {key}: {text if len(text) <= 80 else f'{text[:77]}...'} {why}")

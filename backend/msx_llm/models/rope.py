@@ -37,7 +37,7 @@ def check_rope(config: DecoderConfig) -> None:
     """Raises HandlerLoadError for an unknown or incomplete scaling; warns of unknown members."""
     kind = config.rope["rope_type"]
     if kind not in SCALINGS:
-        raise HandlerLoadError(f"{FILE}, rope_type: {kind!r} is unknown; known are {', '.join(SCALINGS)}")
+        raise HandlerLoadError(f"{FILE}, rope_type: {kind[:40]!r} is unknown; known are {', '.join(SCALINGS)}")
     if config.rotary_dim is None and kind != "proportional" and (config.rope.get("partial_rotary_factor") or 1) != 1:
         raise HandlerLoadError(
             f"{FILE}, partial_rotary_factor: only 1 is supported: rotary positions cover the whole head"
@@ -136,9 +136,8 @@ def _longrope(config: DecoderConfig, which: str = "short_factor") -> Scaled:
 
 
 def _divisors(config: DecoderConfig, which: str) -> Array:
-    values, count = config.rope.get(which), config.turning // 2
-    numbers = isinstance(values, list) and all(isinstance(value, int | float) and value > 0 for value in values)
-    if not numbers or len(values or ()) != count:
+    values, count = config.rope.get(which) or (), config.turning // 2
+    if len(values) != count:
         raise HandlerLoadError(f"{FILE}, rope scaling 'longrope': {which} must be a list of {count} numbers above 0")
     return np.array(values)
 

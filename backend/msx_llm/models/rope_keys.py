@@ -11,7 +11,7 @@ from msx_sdk.errors import HandlerLoadError
 
 
 class RopeKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """Members without a type here are lists that the scaling itself checks, or have no effect."""
+    """Members without a type here have no effect."""
 
     rope_type: str | None = None
     type: str | None = None
@@ -23,6 +23,8 @@ class RopeKeys(msgspec.Struct, frozen=True, kw_only=True):
     beta_slow: Factor | None = None
     low_freq_factor: Factor | None = None
     high_freq_factor: Factor | None = None
+    short_factor: list[Factor] | None = None
+    long_factor: list[Factor] | None = None
     mscale: Weight | None = None
     mscale_all_dim: Weight | None = None
     original_max_position_embeddings: Positions | None = None

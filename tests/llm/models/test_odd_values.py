@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from msx_llm.models.registry import read_config
-from msx_llm.models.rope import tables_of_all
+from msx_llm.models.rope import dynamic_rows, tables_of_all
 from msx_sdk.errors import HandlerLoadError
 from tests.llm.models.test_config import read
 from tests.llm.runners import GOLDENS
@@ -41,7 +42,10 @@ def read_or_refused(folder: Path, given: dict[str, Any]) -> None:
     (folder / "config.json").write_text(json.dumps(given))
     reason = "config.json"
     try:
-        tables_of_all(read_config(folder), 4)
+        config = read_config(folder)
+        tables_of_all(config, 4)
+        if config.stretches:
+            dynamic_rows(config, np.arange(4), np.full(4, 1 << 20))
     except HandlerLoadError as error:
         reason = str(error)
     assert reason.startswith("config.json"), given
@@ -64,12 +68,31 @@ def test_every_member_of_a_scaling(kind: str, tmp_path: Path) -> None:
             read_or_refused(tmp_path, given | {"rope_parameters": None, "rope_scaling": rope})
 
 
+@pytest.mark.parametrize("member", ["short_factor", "long_factor"])
+def test_every_divisor_of_longrope(member: str, tmp_path: Path) -> None:
+    given = json.loads((GOLDENS / "llama" / "config.json").read_text())
+    divisors = {"short_factor": [1.0] * 4, "long_factor": [2.0] * 4}
+    for value in (*ODD, [1.0]):
+        for odd in (value, [value] * 4):
+            rope = {"rope_type": "longrope", "original_max_position_embeddings": 32, **divisors, member: odd}
+            read_or_refused(tmp_path, given | {"rope_parameters": None, "rope_scaling": rope})
+
+
 @pytest.mark.parametrize(
     ("kind", "keys", "says"),
     [
         ("llama", {"head_dim": 1 << 25}, "config.json, head_dim: expected `int` <= 16777216"),
         ("llama", {"rope_theta": 1}, "config.json, rope_theta: expected `float` > 1.0"),
         ("llama", {"rope_scaling": {"factor": 1e9}}, "config.json, rope_scaling.factor: expected `float` <= 1000000.0"),
+        (
+            "llama",
+            {"rope_scaling": {"rope_type": "longrope", "long_factor": [1e-300]}},
+            "config.json, rope_scaling.long_factor[0]: expected `float` >= 1e-06",
+        ),
+        ("llama", {"hidden_act": "x" * 1000}, f"hidden_act: {'x' * 77}... is not supported"),
+        ("mistral", {"layer_types": ["full_attention"] * 1000}, "... has 1000 entries for 3 layers"),
+        ("llama", {"rope_scaling": {"rope_type": "x" * 1000}}, f"rope_type: '{'x' * 40}' is unknown"),
+        ("deepseek_v3", {"num_experts_per_tok": 0}, "config.json, num_experts_per_tok: 0 is below 1"),
         ("granite", {"residual_multiplier": 1e-300}, "config.json, residual_multiplier: expected `float` >= 1e-06"),
         ("gemma3_text", {"rope_parameters": {"full_attention": 2}}, "config.json, rope_parameters.full_attention: exp"),
         ("qwen3_moe", {"num_experts": 1_000_000}, "3 layers of 1,000,000 experts are more than the 262,144 that are"),
@@ -86,3 +109,4 @@ def test_the_key_and_its_limit_are_named(kind: str, keys: dict[str, Any], says: 
     with pytest.raises(HandlerLoadError) as caught:
         read(tmp_path, kind, **keys)
     assert says in str(caught.value)
+    assert len(str(caught.value)) < 200
