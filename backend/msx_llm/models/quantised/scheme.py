@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import product
 
 import msgspec
@@ -36,13 +37,19 @@ class Quantisation(msgspec.Struct, frozen=True):
         layer, module, linear = name.rsplit(".", 2)
         place = f"{module}.{linear}"
         name = f"{layer}.{self.fused.get(place, place)}"
-        if any(re.match(pattern, name) for pattern in self.kept):
+        if self.kept and _any_of(self.kept).match(name):
             return None
         return self.formats.get(name, self.format)
 
     @property
     def ordered(self) -> bool:
         return self.format is not None and self.format.ordered
+
+
+@lru_cache(maxsize=8)
+def _any_of(patterns: tuple[str, ...]) -> re.Pattern[str]:
+    """Compile them once: experts have thousands of names, and `re` itself remembers 512 expressions."""
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns))
 
 
 def format_of_experts(quantisation: Quantisation, layer: str, experts: ExpertsConfig) -> LinearFormat | None:
