@@ -9,4 +9,4 @@ def whole_lines(file: Path) -> list[str]:
     """Return those that are written to their ends; none of a file that is not there."""
     if not file.exists():
         return []
-    return file.read_text().rpartition("\n")[0].splitlines()
+    return [line.decode() for line in file.read_bytes().rpartition(b"\n")[0].splitlines()]

@@ -24,6 +24,11 @@ def alive(processes: Iterable[P]) -> list[P]:
     return [one for one in processes if is_alive(one)]
 
 
+def unreaped(pids: Iterable[int]) -> list[int]:
+    """Return those that the system still knows: a process that has ended is left until its parent looks."""
+    return [pid for pid in pids if psutil.pid_exists(pid)]
+
+
 def command_of(process: psutil.Process | int) -> str:
     """Its words with spaces between them; "" of one that has ended, or that belongs to somebody else."""
     try:

@@ -16,7 +16,7 @@ from msx_archiver.errors import PackError
 from tests.e2e.groups import LAYOUTS, RANKS, Recorder, ask, fault_model, header, last_error, long_but, ranks
 from tests.e2e.server import RunningServer, children, client_of, new_store, pack_service, run_server, wait_until
 from tests.phrases import did_not_respond, worker_died
-from tests.processes import alive
+from tests.processes import unreaped
 
 pytestmark = pytest.mark.e2e
 
@@ -47,7 +47,7 @@ def ready_again(server: RunningServer, model: str, old: list[int]) -> None:
         return server.describe(model)["state"] == "READY" and not set(old) & set(pids(server, model))
 
     wait_until(replaced, "the next generation serves", server.tail)
-    wait_until(lambda: not alive(old), "no process of the old one is left")
+    wait_until(lambda: not unreaped(old), "no process of the old one is left")
     assert ask(server, model, b"after") == (200, "after")
 
 
@@ -81,7 +81,7 @@ def test_sigkill_of_each_rank_mid_stream(fresh: RunningServer, layout: str, rank
     assert last_error(fresh, layout) == words
     wait_until(lambda: fresh.describe(layout)["state"] == "READY", "it serves again", fresh.tail)
     assert ask(fresh, layout)[0] == 200
-    wait_until(lambda: not alive(old), "no process of the old one is left")
+    wait_until(lambda: not unreaped(old), "no process of the old one is left")
     wait_until(lambda: not folders & work_dirs(fresh), "no folder of the old one is left")
     ports = [line["env"]["MASTER_PORT"] for line in recorder.of_rank(0) if "env" in line]
     assert len(ports) == 2
@@ -257,7 +257,7 @@ def test_all_ranks_hang(fresh: RunningServer) -> None:
 
 
 def ready_pp(server: RunningServer, old: list[int]) -> None:
-    wait_until(lambda: not alive(old), "no process of the old one is left")
+    wait_until(lambda: not unreaped(old), "no process of the old one is left")
     wait_until(lambda: server.describe("pptp4")["state"] == "READY", "the next generation serves", server.tail)
 
 

@@ -27,7 +27,7 @@ from tests.e2e.server import (
 from tests.e2e.test_supervisor import crash
 from tests.forked import run_forked
 from tests.plugins import install_module
-from tests.processes import is_alive
+from tests.processes import is_alive, unreaped
 
 pytestmark = pytest.mark.e2e
 
@@ -92,7 +92,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
         load.end()
         assert load.lost == []
         assert server.worker_pids("echo") == workers
-        wait_until(lambda: not is_alive(first), "the first frontend has ended")
+        wait_until(lambda: not unreaped([first]), "the first frontend has ended")
 
 
 def test_what_takes_longer_is_cut(tmp_path: Path) -> None:

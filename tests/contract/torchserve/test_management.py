@@ -24,7 +24,7 @@ from tests.contract.torchserve.shapes import (
 )
 from tests.e2e.server import RunningServer, pack_service, wait_until
 from tests.phrases import no_worker
-from tests.processes import alive
+from tests.processes import alive, unreaped
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("nothing_registered")]
 
@@ -591,6 +591,7 @@ def test_unregister(server: RunningServer) -> None:
     reply = server.management.delete("/models/echo?synchronous=false&timeout=1")
     assert_status(reply, 200, 'Model "echo" unregistered')
     assert not alive(pids)
+    wait_until(lambda: not unreaped(pids), "its processes are reaped", server.tail)
     assert_error(server.management.delete("/models/echo"), 404, "ModelNotFoundException", "Model not found: echo")
     assert server.predict("echo", b"x").status_code == 404
     assert server.unpacked() == []

@@ -139,6 +139,10 @@ def test_a_supervisor_does_not_become_what_was_installed_meanwhile(
 
 
 def test_it_shrinks_when_nothing_else_is_under_way(grown: Bench) -> None:
+    grown._succession.stopping = True
+    grown._own.turn()
+    assert grown._own.pids == set()
+    grown._succession.stopping = False
     with grown.order():
         grown._own.turn()
         assert grown._own.pids == set()

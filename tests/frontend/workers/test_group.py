@@ -719,19 +719,23 @@ def test_one_that_is_taken_over_has_as_long_as_a_call_unless_it_loads(
     if stopped:
         monkeypatch.setattr(heartbeat, "MISSED_HEARTBEAT", 0.3)
     code = "import threading\nthreading.Event().wait()\n"
-    spec = spec_of(tmp_path, code, response_timeout=0.3, startup_timeout=20.0 if stopped else 1.5)
 
-    async def call() -> group_end.GroupEnd | None:
-        bench = TakesOver(spec, tmp_path)
+    async def call(limit: float) -> group_end.GroupEnd | None:
+        times = {"response_timeout": limit, "startup_timeout": 60.0 if stopped else 5 * limit}
+        bench = TakesOver(spec_of(tmp_path, code, **times), tmp_path)
         bench.stopped = stopped
         try:
             return await bench.group.start()
         finally:
             await bench.group.drain(0)
 
-    end = run(call(), "uvloop")
-    assert end is not None
-    assert ("within responseTimeout (0.3 s)" if stopped else "within startupTimeout") in end.reason
+    reason = ""
+    for limit in (0.3, 3.0, 20.0):  # on a busy machine one that loads may be silent for as long
+        end = run(call(limit), "uvloop")
+        reason = "" if end is None else end.reason
+        if (f"within responseTimeout ({limit:g} s)" if stopped else "within startupTimeout") in reason:
+            return
+    raise AssertionError(reason)
 
 
 def test_an_idle_worker_that_answers_pings_lives_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -253,7 +253,7 @@ def test_one_that_has_not_begun_is_not_stopped_before_it_is_killed(tmp_path: Pat
         launched.kill()
         ended = os.pidfd_open(launched.pid)
         try:
-            assert select.select([ended], [], [], 10)[0]  # this loop does nothing more meanwhile
+            assert select.select([ended], [], [], 60)[0]  # this loop does nothing more meanwhile
         finally:
             os.close(ended)
             await launched.gone()

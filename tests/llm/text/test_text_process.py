@@ -23,7 +23,7 @@ from msx_llm.text.text_process import AT_ONCE, TextProcesses
 from msx_sdk.errors import InvalidInput, PredictionError
 from msx_sdk.generation import ContextLengthExceeded
 from tests.llm.text.process_texts import Divide, NoFiles, Refuse, Repeat, Sleep, Unknown, Where
-from tests.processes import is_alive
+from tests.processes import unreaped
 
 Ran = Callable[[TextProcesses], Awaitable[None]]
 PROGRAM = "tests.llm.text.process_texts"
@@ -53,7 +53,7 @@ async def started(path: Path) -> int:
 
 
 async def ended(pid: int) -> None:
-    while is_alive(pid):
+    while unreaped([pid]):
         await asyncio.sleep(0.01)
 
 
