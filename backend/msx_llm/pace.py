@@ -1,9 +1,10 @@
 """How much of a prompt is computed in one step, and between two decoding steps."""
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Sequence
 from math import inf
 
+from msx_llm.buckets import bucket_of
 from msx_llm.step import Decode, Mixed, Prefill, Prefills, Step
 
 WEIGHT = 0.1
@@ -40,7 +41,7 @@ class PrefillPace:
 
     def cost(self, tokens: int) -> int:
         """Tokens of a step, including padding."""
-        return self._buckets[min(bisect_left(self._buckets, tokens), len(self._buckets) - 1)]
+        return bucket_of(self._buckets, tokens)
 
     def piece(self, tokens: int) -> int:
         """Tokens of the next step of a prompt that has so many left, at most the largest bucket: all of them in one

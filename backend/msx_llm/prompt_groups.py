@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Sequence
 
+from msx_llm.buckets import bucket_of
 from msx_llm.pace import STEP_TOKENS, PrefillPace
 from msx_llm.sequence import TokenSequence
 
@@ -43,8 +44,7 @@ class PromptGroups:
 
     def _reaches(self, one: TokenSequence) -> bool:
         """The graph of a group with this prompt attends to all its positions."""
-        place = min(bisect_left(self._contexts, self._pace.cost(one.left)), len(self._contexts) - 1)
-        return len(one.tokens) <= self._contexts[place]
+        return len(one.tokens) <= bucket_of(self._contexts, self._pace.cost(one.left))
 
     def _is_ahead(self, one: TokenSequence, sequence: TokenSequence) -> bool:
         """`one` computes the beginning of the other text."""

@@ -1,11 +1,11 @@
 """Decides which drafted tokens are worth their places in a step."""
 
 import logging
-from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import dropwhile
 
 from msx_core.config import SpeculativeOptions
+from msx_llm.buckets import bucket_of
 from msx_llm.sequence import TokenSequence
 from msx_llm.speculation.drafts import TextDrafts, learned
 from msx_llm.speculation.ngram import NgramIndex
@@ -153,7 +153,7 @@ class Speculator:
         return max(known[-1] if known else plain, plain)
 
     def _bucket(self, rows: int) -> int:
-        return self._buckets[min(bisect_left(self._buckets, rows), len(self._buckets) - 1)]
+        return bucket_of(self._buckets, rows)
 
 
 def _proposal(sequence: TokenSequence, room: int) -> list[int]:
