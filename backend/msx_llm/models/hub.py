@@ -18,7 +18,7 @@ from msx_llm.models.experts import EXPERT_KEYS
 from msx_llm.models.key_types import Count, Epsilon, Factor, Layers, Positions, Share, Size, Theta
 from msx_llm.models.latent import LATENT_KEYS, LatentKeys
 from msx_llm.models.layer_keys import LAYER_KEYS
-from msx_llm.models.members import FILE
+from msx_llm.models.members import FILE, shortened
 from msx_llm.models.quantised.detect import METHODS
 from msx_llm.models.rope_keys import check_rope_keys
 from msx_sdk.errors import HandlerLoadError
@@ -148,5 +148,4 @@ def blocks_of_scales(hub: HubConfig) -> tuple[int, int] | None:
 
 
 def wrong_key(key: str, value: object, why: str) -> HandlerLoadError:
-    text = str(value)
-    return HandlerLoadError(f"{FILE}, {key}: {text if len(text) <= 80 else f'{text[:77]}...'} {why}")
+    return HandlerLoadError(f"{FILE}, {key}: {shortened(str(value), 80)} {why}")

@@ -57,8 +57,12 @@ def _accepted(values: tuple[Any, ...]) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(json.dumps(value))
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """Return at most so many characters of it, for a sentence."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 _OFF = """

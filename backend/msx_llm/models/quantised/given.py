@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msx_llm.models.members import FILE
+from msx_llm.models.members import FILE, shortened
 from msx_sdk.errors import HandlerLoadError
 
 MOST_NAMES = 10_000
@@ -54,5 +54,4 @@ class GivenMembers:
 
 
 def _shown(value: object) -> str:
-    text = str(value).lower() if isinstance(value, bool) else "missing" if value is None else str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(str(value).lower() if isinstance(value, bool) else "missing" if value is None else str(value))
